@@ -82,7 +82,7 @@ claude-agent-kit/src/session/operations/timeout.rs
     OPERATION_TIMEOUT: `McpHandle::call`
     OPERATION_TIMEOUT: `Turn::interrupt`
     OPERATION_TIMEOUT: a message of a server in this process, until the CLI responds
-    LONG_OPERATION_TIMEOUT: `McpHandle::reconnect`, `McpHandle::set_servers`, `reload_plugins`, `rewind_files`
+    LONG_OPERATION_TIMEOUT: `McpHandle::reconnect`, `McpHandle::set_servers`, `ReloadPlugins`, `rewind_files`
     LONG_OPERATION_TIMEOUT: `McpHandle::call`
     SERVER_CONNECT_TIMEOUT: `McpHandle::call`
 claude-agent-kit/src/session/interrupt.rs

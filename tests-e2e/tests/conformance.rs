@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use claude_agent_kit::{MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
+use claude_agent_kit::{CliVersion, MINIMUM_VERSION};
 use tests_e2e::limits;
 use tests_e2e::public_api::CRATES;
 use tests_e2e::tables;
@@ -106,6 +106,9 @@ fn readme_has_the_expected_sections() {
         assert!(readme.contains(part), "README.md does not contain {part}");
     }
 }
+
+/// The oldest CLI for print mode; `e2e/kit/versions` checks that the kit reports it.
+const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
 
 #[test]
 fn documents_name_the_minimum_versions() {

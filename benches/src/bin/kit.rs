@@ -80,7 +80,8 @@ async fn answer_questions(task: &Task) -> Outcome<f64> {
             options(task).mcp("calc", ToolServer::new().tool("add", "Adds two numbers", add))
         }
     };
-    let result = query("go", options).await?.final_result().await?.ok_or("no result")?;
+    let collected = query("go", options).await?.collect().await.into_result()?;
+    let result = collected.result().ok_or("no result")?;
     let reported = result.result.as_deref().ok_or("no figure")?;
     reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}").into())
 }

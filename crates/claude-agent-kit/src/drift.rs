@@ -66,8 +66,8 @@ impl Drift {
     fn warning(&self, name: &str, message: &Message) -> Option<Warning> {
         self.kinds.is_first(name).then(|| {
             let text = format!(
-                "the CLI sent something that this version does not know: {name}; it is passed on \
-                 as it came"
+                "the CLI sent a message that this version of the SDK does not know ({name}); it is \
+                 passed on unchanged; help: check for a newer version of this crate"
             );
             let line = message.raw().clone();
             Warning::new(WarningCode::UnknownMessage, text).with(|facts| facts.line = Some(line))

@@ -1,20 +1,18 @@
-//! Questions to the user that come neither from the model nor from a tool that wants to run: those
-//! of MCP servers outside this process, and dialogs of the CLI itself.
+//! Requests for user input that come neither from the model nor from a permission check:
+//! elicitations of external MCP servers, and dialogs of the CLI.
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use claude_wire::control::CliRequest;
+use claude_wire::control::{CliRequest, Elicitation, UserDialog};
 use claude_wire::{Extra, Json};
 
-pub use claude_wire::control::{Elicitation, UserDialog};
-
 use crate::callback::{
-    BoxError, CallResult, CallbackContext, IntoCallbackResult, Running, sealed, told,
+    BoxError, CallResult, CallbackContext, CallbackRun, IntoCallbackResult, error_text, sealed,
 };
 
-/// What the user says to an [`Elicitation`].
+/// The response of the user to an [`Elicitation`].
 ///
 /// ```
 /// use claude_agent_kit::Options;
@@ -23,7 +21,7 @@ use crate::callback::{
 ///
 /// let options = Options::new().on_elicitation(|question, _ctx| async move {
 ///     match question.mode.as_deref() {
-///         // A form: the answer has to fit `requested_schema`.
+///         // A form: the content has to match `requested_schema`.
 ///         None | Some("form") => ElicitationResponse::accept(json!({"name": "Ada"})),
 ///         _ => ElicitationResponse::decline(),
 ///     }
@@ -37,28 +35,25 @@ pub struct ElicitationResponse {
 }
 
 impl ElicitationResponse {
-    /// The user filled in the form like this: an object that fits the schema of the question.
+    /// Accepts the elicitation: with a form, an object that matches its schema; with a URL, which has
+    /// no content, [`Json::null`].
     pub fn accept(content: impl Into<Json>) -> Self {
-        Self { action: "accept", content: Some(content.into()) }
+        let content = content.into();
+        Self { action: "accept", content: (!content.is_null()).then_some(content) }
     }
 
-    /// The user agreed to go to the address of the question.
-    pub fn agree() -> Self {
-        Self { action: "accept", content: None }
-    }
-
-    /// The user does not want to answer.
+    /// Declines the elicitation.
     pub fn decline() -> Self {
         Self { action: "decline", content: None }
     }
 
-    /// The user did not decide.
+    /// Dismisses the elicitation without a decision.
     pub fn cancel() -> Self {
         Self { action: "cancel", content: None }
     }
 }
 
-/// What the user does with a dialog ([`UserDialog`]).
+/// The response of the user to a dialog ([`UserDialog`]).
 #[derive(Clone, PartialEq)]
 #[must_use]
 pub struct DialogResponse {
@@ -66,27 +61,27 @@ pub struct DialogResponse {
 }
 
 impl DialogResponse {
-    /// The user came to this result, in the shape of the dialog's kind.
+    /// Completes the dialog with a result, in the format of the dialog's kind.
     pub fn completed(result: impl Into<Json>) -> Self {
         Self { result: Some(result.into()) }
     }
 
-    /// The user closed the dialog.
+    /// Closes the dialog without a result.
     pub fn cancelled() -> Self {
         Self { result: None }
     }
 }
 
-/// The callbacks of a host for these questions.
+/// The callbacks of the host for these requests.
 #[derive(Clone, Default)]
 pub(crate) struct UserCallbacks {
-    elicitation: Option<Run<Elicitation>>,
-    dialog: Option<Run<UserDialog>>,
-    /// The dialogs that can be shown.
+    elicitation: Option<UserCallback<Elicitation>>,
+    dialog: Option<UserCallback<UserDialog>>,
+    /// The kinds of dialogs that the host can show.
     kinds: Vec<String>,
 }
 
-type Run<Q> = Arc<dyn Fn(Q, CallbackContext) -> Running + Send + Sync>;
+type UserCallback<Q> = Arc<dyn Fn(Q, CallbackContext) -> CallbackRun + Send + Sync>;
 
 impl UserCallbacks {
     pub(crate) fn has_elicitation(&self) -> bool {
@@ -97,7 +92,7 @@ impl UserCallbacks {
         self.dialog.is_some()
     }
 
-    /// The dialogs that can be shown.
+    /// Returns the kinds of dialogs that the host can show.
     pub(crate) fn dialog_kinds(&self) -> &[String] {
         &self.kinds
     }
@@ -107,7 +102,7 @@ impl UserCallbacks {
         F: Fn(Elicitation, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: IntoCallbackResult<ElicitationResponse>> + Send + 'static,
     {
-        self.elicitation = Some(waiting(callback));
+        self.elicitation = Some(asynchronous(callback));
     }
 
     pub(crate) fn set_blocking_elicitation<F, A>(&mut self, callback: F)
@@ -123,7 +118,7 @@ impl UserCallbacks {
         F: Fn(UserDialog, CallbackContext) -> R + Send + Sync + 'static,
         R: Future<Output: IntoCallbackResult<DialogResponse>> + Send + 'static,
     {
-        (self.kinds, self.dialog) = (kinds, Some(waiting(callback)));
+        (self.kinds, self.dialog) = (kinds, Some(asynchronous(callback)));
     }
 
     pub(crate) fn set_blocking_dialog<F, A>(&mut self, kinds: Vec<String>, callback: F)
@@ -134,79 +129,87 @@ impl UserCallbacks {
         (self.kinds, self.dialog) = (kinds, Some(blocking(callback)));
     }
 
-    /// What answers a request of the CLI; none if nobody is registered for it.
-    pub(crate) fn call(&self, request: CliRequest, context: CallbackContext) -> Option<Running> {
+    /// Calls the callback for a request of the CLI; `None` if none is registered.
+    pub(crate) fn call(
+        &self,
+        request: CliRequest,
+        context: CallbackContext,
+    ) -> Option<CallbackRun> {
         match request {
-            CliRequest::Elicitation(asked) => Some(self.elicitation.as_ref()?(*asked, context)),
-            CliRequest::RequestUserDialog(asked) => Some(self.dialog.as_ref()?(asked, context)),
+            CliRequest::Elicitation(request) => Some(self.elicitation.as_ref()?(*request, context)),
+            CliRequest::RequestUserDialog(request) => Some(self.dialog.as_ref()?(request, context)),
             _ => None,
         }
     }
 }
 
-fn waiting<Q, A, F, R>(callback: F) -> Run<Q>
+fn asynchronous<Q, A, F, R>(callback: F) -> UserCallback<Q>
 where
     Q: Send + 'static,
-    A: Answer,
+    A: EncodeResponse,
     F: Fn(Q, CallbackContext) -> R + Send + Sync + 'static,
     R: Future<Output: IntoCallbackResult<A>> + Send + 'static,
 {
     let callback = Arc::new(callback);
-    Arc::new(move |question, context| {
+    Arc::new(move |request, context| {
         let callback = callback.clone();
-        Running::Async(Box::pin(async move { answered(callback(question, context).await) }))
+        CallbackRun::Async(Box::pin(
+            async move { encode_response(callback(request, context).await) },
+        ))
     })
 }
 
-fn blocking<Q, A, F, O>(callback: F) -> Run<Q>
+fn blocking<Q, A, F, O>(callback: F) -> UserCallback<Q>
 where
     Q: Send + 'static,
-    A: Answer,
+    A: EncodeResponse,
     F: Fn(Q, CallbackContext) -> O + Send + Sync + 'static,
     O: IntoCallbackResult<A>,
 {
     let callback = Arc::new(callback);
-    Arc::new(move |question, context| {
+    Arc::new(move |request, context| {
         let callback = callback.clone();
-        Running::Blocking(Box::new(move || answered(callback(question, context))))
+        CallbackRun::Blocking(Box::new(move || encode_response(callback(request, context))))
     })
 }
 
-/// The answer that a callback's return value becomes.
-fn answered<A: Answer>(returned: impl IntoCallbackResult<A>) -> CallResult {
-    returned.into_result().map_err(|error| told(&error))?.encode()
+/// Encodes the return value of a callback.
+fn encode_response<A: EncodeResponse>(returned: impl IntoCallbackResult<A>) -> CallResult {
+    returned.into_result().map_err(|error| error_text(&error))?.encode()
 }
 
-trait Answer: Sized {
-    /// In the shape that the CLI wants, or why that cannot be.
+trait EncodeResponse: Sized {
+    /// Encodes the response for the CLI, or returns the reason why it is invalid.
     fn encode(self) -> CallResult;
 }
 
-impl Answer for ElicitationResponse {
+impl EncodeResponse for ElicitationResponse {
     fn encode(self) -> CallResult {
-        let mut answer = Extra::default();
-        answer.set("action", self.action);
+        let mut response = Extra::default();
+        response.set("action", self.action);
         if let Some(content) = self.content {
             if !content.text().starts_with('{') {
-                return Err("what was filled in is no object".to_owned());
+                return Err(
+                    "the content of the elicitation response is not a JSON object".to_owned()
+                );
             }
-            answer.set("content", content);
+            response.set("content", content);
         }
-        Ok(Json::from(&answer))
+        Ok(Json::from(&response))
     }
 }
 
-impl Answer for DialogResponse {
+impl EncodeResponse for DialogResponse {
     fn encode(self) -> CallResult {
-        let mut answer = Extra::default();
+        let mut response = Extra::default();
         match self.result {
             Some(result) => {
-                answer.set("behavior", "completed");
-                answer.set("result", result);
+                response.set("behavior", "completed");
+                response.set("result", result);
             }
-            None => answer.set("behavior", "cancelled"),
+            None => response.set("behavior", "cancelled"),
         }
-        Ok(Json::from(&answer))
+        Ok(Json::from(&response))
     }
 }
 
@@ -227,14 +230,14 @@ impl IntoCallbackResult<DialogResponse> for DialogResponse {
 }
 
 impl fmt::Debug for ElicitationResponse {
-    /// Without what was filled in.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ElicitationResponse").field("action", &self.action).finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for DialogResponse {
-    /// Without the result.
+    /// Omits the result.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DialogResponse")
             .field("completed", &self.result.is_some())
@@ -258,13 +261,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_answer_is_said_as_the_cli_wants_it() {
-        for (answer, expected) in [
+    fn each_response_is_encoded_for_the_cli() {
+        for (response, expected) in [
             (
                 ElicitationResponse::accept(json!({"a": 1})).encode(),
                 r#"{"action":"accept","content":{"a":1}}"#,
             ),
-            (ElicitationResponse::agree().encode(), r#"{"action":"accept"}"#),
+            (ElicitationResponse::accept(Json::null()).encode(), r#"{"action":"accept"}"#),
             (ElicitationResponse::decline().encode(), r#"{"action":"decline"}"#),
             (ElicitationResponse::cancel().encode(), r#"{"action":"cancel"}"#),
             (
@@ -273,16 +276,16 @@ mod tests {
             ),
             (DialogResponse::cancelled().encode(), r#"{"behavior":"cancelled"}"#),
         ] {
-            assert_eq!(answer.unwrap().text(), expected);
+            assert_eq!(response.unwrap().text(), expected);
         }
     }
 
     #[test]
-    fn what_is_no_form_is_not_sent() {
+    fn content_that_is_not_an_object_is_not_sent() {
         let text = ElicitationResponse::accept("Ada");
-        assert!(text.clone().encode().unwrap_err().contains("no object"));
+        assert!(text.clone().encode().unwrap_err().contains("not a JSON object"));
         assert!(!format!("{text:?} {:?}", DialogResponse::completed("Ada")).contains("Ada"));
-        let failed: Result<ElicitationResponse, BoxError> = Err("nobody is there".into());
-        assert_eq!(answered(failed), Err("nobody is there".to_owned()));
+        let failed: Result<ElicitationResponse, BoxError> = Err("the user is away".into());
+        assert_eq!(encode_response(failed), Err("the user is away".to_owned()));
     }
 }

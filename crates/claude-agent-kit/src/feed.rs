@@ -281,11 +281,11 @@ impl State {
     }
 }
 
-fn lagged(bytes: u64) -> Error {
+pub(crate) fn lagged(bytes: u64) -> Error {
     Error::new(
         ErrorKind::Lagged,
-        format!("messages were not read until {bytes} bytes of them had to be dropped"),
+        format!("the reader lagged: {bytes} bytes of unread messages were discarded"),
     )
-    .with_help("read messages as they come, or raise the limit of the backlog")
+    .with_help("read messages as they arrive, or increase `Limits::backlog_hard_bytes`")
     .with(|facts| facts.size = Some(bytes))
 }

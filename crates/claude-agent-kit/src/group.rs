@@ -195,8 +195,8 @@ impl Drop for Membership {
     }
 }
 
-fn closed() -> Error {
-    Error::new(ErrorKind::GroupClosed, "the run group was shut down, and nothing starts in it")
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::GroupClosed, "the run group was shut down and cannot start new runs")
         .with_help("use another group")
 }
 

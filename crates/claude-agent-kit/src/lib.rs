@@ -1,8 +1,8 @@
-//! The Rust SDK for Claude agents: it drives the `claude` command-line program as a child process.
+//! A Rust SDK for Claude agents, which runs the `claude` command-line program as a child process.
 //!
-//! [`query`](query()) asks once and streams the answer. A [`Session`] has many [`Turn`]s and is
-//! steered while it works. Both take [`Options`], which hold what the CLI is told and the callbacks
-//! that it asks: [hooks](hook), [permissions](Options::can_use_tool), [questions to the user](Options::ask_user).
+//! [`query`](query()) sends one prompt and streams the answer. A [`Session`] has many [`Turn`]s and can
+//! be controlled while it runs. Both take [`Options`]: settings for the CLI, and callbacks for
+//! [hooks](hook), [permissions](Options::can_use_tool) and [questions to the user](Options::ask_user).
 //!
 //! ```no_run
 //! use claude_agent_kit::{Options, Session, query};
@@ -19,12 +19,13 @@
 //! # }
 //! ```
 //!
-//! An `Err` of a stream is its last item; what can be survived is a [`Warning`]. No CLI outlives
-//! its owner, whatever is dropped and whenever. All of it needs a Tokio runtime with I/O and time
-//! enabled.
+//! An `Err` of a stream is its last item; problems that the run survives are [`Warning`]s. When the
+//! owner of a CLI process is dropped, the process is ended. A Tokio runtime with I/O and time enabled
+//! is required.
 //!
-//! The types of the wire are re-exported: [`message`], [`content`], [`control`] and [`id`], the ones of
-//! every day at the root and rare values of options in [`settings`]. The [guide] tells the rest, chapter by chapter.
+//! Protocol types are re-exported in [`message`], [`content`], [`control`], [`id`] and [`value`], the
+//! most common ones at the root, and rarely used values of options in [`settings`]. The [guide] has a
+//! chapter for each subject.
 
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -48,6 +49,8 @@ mod json_object;
 mod lock;
 mod mask;
 pub mod mcp;
+#[cfg(all(test, target_os = "linux", feature = "config", feature = "tools"))]
+mod messages;
 mod options;
 mod panics;
 mod permission;
@@ -80,12 +83,9 @@ pub use claude_wire::launch::{
 pub use claude_wire::message::ResultMessage;
 pub use claude_wire::session::{Cost, Exit, Tokens};
 pub use claude_wire::tool_input::{Question, QuestionOption};
-pub use claude_wire::{
-    Body, DecodeError, Extra, Json, List, Malformed, Message, Nullable, Number, ToolInput,
-    Undecodable, Unknown,
-};
-pub use claude_wire::{content, control, id, message, settings, tool_input};
-pub use cli::{Cli, CliVersion, MINIMUM_FOR_PRINT_MODE, MINIMUM_VERSION};
+pub use claude_wire::{Body, Json, Message, ToolInput};
+pub use claude_wire::{content, control, id, message, settings, tool_input, value};
+pub use cli::{Cli, CliVersion, MINIMUM_VERSION};
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
 pub use error::{Error, ErrorKind, Result};
 pub use group::{RunGroup, shutdown_all};

@@ -1,4 +1,4 @@
-//! What is said to the model.
+//! Prompts.
 
 use std::fmt;
 
@@ -32,9 +32,9 @@ impl Prompt {
 
     /// Sets the ID of the message. By default the SDK generates a random UUID.
     ///
-    /// Any text but an empty one will do. An ID can be used once in a conversation: the CLI ignores
+    /// Any non-empty string is valid. An ID can be used once in a conversation: the CLI ignores
     /// a second message with the same ID. Within a session
-    /// [`Session::send`](crate::Session::send) refuses it; in a resumed conversation the turn ends
+    /// [`Session::send`](crate::Session::send) rejects it; in a resumed conversation the turn ends
     /// with [`NoResult`](crate::ErrorKind::NoResult).
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
@@ -42,25 +42,24 @@ impl Prompt {
         self
     }
 
-    /// Says when the CLI should take it up, if a turn runs.
+    /// Sets when the CLI processes the prompt if a turn is running.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The id that it was given.
-    pub fn id(&self) -> Option<&MessageId> {
+    /// Returns the ID, if it was set.
+    pub(crate) fn id(&self) -> Option<&MessageId> {
         self.id.as_ref()
     }
 
-    /// The content.
-    pub fn content(&self) -> &Content {
+    /// Returns the content.
+    pub(crate) fn content(&self) -> &Content {
         &self.content
     }
 
-    /// Whether it says nothing: no block, or nothing but white space. The API refuses such a
-    /// prompt, and the CLI answers it strangely.
+    /// Returns whether the prompt has no blocks, or only white space. The API rejects such a prompt.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.trim().is_empty(),
@@ -71,16 +70,16 @@ impl Prompt {
         }
     }
 
-    /// Whether the given ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
+    /// Returns whether the ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
     pub(crate) fn has_empty_id(&self) -> bool {
         self.id.as_ref().is_some_and(|id| id.as_str().trim().is_empty())
     }
 
-    /// The line that says it to the CLI. Its id is what the turn is followed by; the session is
-    /// empty until the CLI has named it; `verbatim` if nothing in it is for the CLI.
+    /// Encodes the user message. The turn is identified by `id`; the session ID is empty until it is
+    /// known; `verbatim` if the CLI must not interpret the text.
     ///
     /// # Errors
-    /// When a block cannot be written as JSON.
+    /// When a block cannot be encoded as JSON.
     pub(crate) fn line(
         &self,
         id: &MessageId,
@@ -95,7 +94,7 @@ impl Prompt {
         FromHost::User(Box::new(message)).encode().map_err(|error| {
             Error::new(
                 ErrorKind::InvalidOptions,
-                format!("the prompt cannot be written as JSON ({error})"),
+                format!("failed to encode the prompt as JSON: {error}"),
             )
         })
     }
@@ -132,7 +131,7 @@ impl From<Content> for Prompt {
 }
 
 impl fmt::Debug for Prompt {
-    /// Without what it says.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
             Content::Text(text) => write!(f, "Prompt({} bytes)", text.len()),
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_made_of_whatever_holds_text_and_printed_without_it() {
+    fn prompts_are_created_from_text_and_debug_output_omits_it() {
         let text = String::from("secret plan");
         let prompts: [Prompt; 4] = [
             "secret plan".into(),

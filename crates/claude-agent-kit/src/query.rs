@@ -11,12 +11,14 @@ use claude_wire::message::ResultMessage;
 use claude_wire::session::{Cost, Exit, RunCost};
 use claude_wire::{Body, Message};
 use futures_core::Stream;
+use serde::{Serialize, Serializer};
 
 use crate::cost::Uncounted;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::json_object::JsonObject;
 #[cfg(feature = "tools")]
 use crate::mask::Mask;
 use crate::options::Options;
@@ -246,9 +248,14 @@ impl fmt::Debug for QueryStream {
     }
 }
 
-fn stopped() -> Error {
+pub(crate) fn stopped() -> Error {
     Error::new(ErrorKind::SessionStopped, "the query was stopped before its result")
-        .with_help("start another one")
+        .with_help("start a new query")
+}
+
+pub(crate) fn no_result() -> Error {
+    Error::new(ErrorKind::NoResult, "the CLI exited without sending a result")
+        .with_help("check the warnings of the run")
 }
 
 /// Everything that a query gave.
@@ -263,6 +270,18 @@ pub struct Collected {
     pub cost: Cost,
     /// Why the turn of the last result failed.
     failure: Option<Error>,
+}
+
+impl Serialize for Collected {
+    /// `{"type":"query_output","items":[…],"cost":{…},"error":{…}}`; the error, of the run or else of
+    /// its last turn, is left out if the run succeeded.
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "query_output")?;
+        object.field("items", &self.items)?;
+        object.field("cost", &self.cost)?;
+        object.optional("error", self.error.as_ref().or(self.failure.as_ref()))?;
+        object.end()
+    }
 }
 
 impl Collected {
@@ -288,8 +307,7 @@ impl Collected {
             return Err(error);
         }
         if self.result().is_none() {
-            let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
-            return Err(error.with_help("see the warnings of the run").with_cost(self.cost));
+            return Err(no_result().with_cost(self.cost));
         }
         Ok(self)
     }
@@ -337,5 +355,30 @@ impl Collected {
             _ => None,
         });
         answers.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::warning::WarningCode;
+
+    #[test]
+    fn collected_output_serializes_with_its_items_and_error() {
+        let warning = Warning::new(WarningCode::EmptyOutput, "no output");
+        let mut collected =
+            Collected { items: vec![Item::Warning(warning)], ..Collected::default() };
+        let cost = serde_json::to_string(&Cost::default()).unwrap();
+        let items = r#"[{"type":"warning","code":"empty_output","text":"no output"}]"#;
+        assert_eq!(
+            serde_json::to_string(&collected).unwrap(),
+            format!(r#"{{"type":"query_output","items":{items},"cost":{cost}}}"#)
+        );
+        collected.failure = Some(Error::new(ErrorKind::MaxTurns, "too many turns"));
+        let json = serde_json::to_value(&collected).unwrap();
+        assert_eq!(json["error"]["kind"], "max_turns");
+        collected.error = Some(stopped());
+        let json = serde_json::to_value(&collected).unwrap();
+        assert_eq!(json["error"]["kind"], "session_stopped", "the error of the run comes first");
     }
 }

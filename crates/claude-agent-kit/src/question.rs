@@ -1,26 +1,26 @@
 //! Questions of the model to the user.
 //!
-//! The tool `AskUserQuestion` comes as a permission request, whatever the permission mode and the
-//! rules say; the answers go back as its arguments.
+//! A call of the tool `AskUserQuestion` arrives as a permission request, regardless of the permission
+//! mode and the rules; the answers are sent back as its arguments.
 
 use claude_wire::tool_input::{AskUserQuestionInput, Question};
 use claude_wire::{Extra, Json};
 use serde::{Serialize, Serializer};
 
-use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
 use crate::json_object::JsonObject;
 use crate::permission::{self, Permission};
 
 /// The tool with which the model asks.
 pub(crate) use claude_wire::session::QUESTION_TOOL as TOOL;
 
-/// What the model wants to know, one to four questions.
+/// The questions of one call of the tool, one to four.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Questions {
     /// The questions.
     pub questions: Vec<Question>,
-    /// The arguments of the tool, as they came.
+    /// The unmodified arguments of the tool.
     pub raw: Json,
 }
 
@@ -35,7 +35,7 @@ impl Serialize for Questions {
 }
 
 impl Questions {
-    /// The questions in order.
+    /// Returns an iterator over the questions.
     pub fn iter(&self) -> std::slice::Iter<'_, Question> {
         self.questions.iter()
     }
@@ -43,7 +43,7 @@ impl Questions {
     pub(crate) fn read(raw: Json) -> Result<Self, String> {
         let input: AskUserQuestionInput = raw
             .deserialize()
-            .map_err(|error| format!("cannot read the questions of the model: {error}"))?;
+            .map_err(|error| format!("cannot decode the questions of the model: {error}"))?;
         let questions = input.questions;
         Ok(Self { questions, raw })
     }
@@ -58,8 +58,8 @@ impl<'a> IntoIterator for &'a Questions {
     }
 }
 
-/// What the user says to the model's questions. A question that is left out counts as not
-/// answered, and the model is told so.
+/// The answers of the user to the questions of the model. The model reads which questions were left
+/// out.
 ///
 /// ```
 /// use claude_agent_kit::{Answers, Options};
@@ -67,8 +67,8 @@ impl<'a> IntoIterator for &'a Questions {
 /// let options = Options::new().ask_user(|questions, _ctx| async move {
 ///     questions.iter().fold(Answers::new(), |answers, question| {
 ///         match question.options.first() {
-///             Some(first) => answers.choose(question, &first.label),
-///             None => answers.say(question, "whatever you like"),
+///             Some(first) => answers.answer(question, &first.label),
+///             None => answers.answer(question, "whatever you like"),
 ///         }
 ///     })
 /// });
@@ -82,22 +82,23 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// No answers yet.
+    /// Creates an empty set of answers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The questions are not answered at all; the model is told this.
+    /// Declines to answer all questions. The model reads the reason.
     pub fn decline(reason: impl Into<String>) -> Self {
         Self { declined: Some(reason.into()), ..Self::default() }
     }
 
-    /// The user chose this.
-    pub fn choose(self, question: &Question, label: impl AsRef<str>) -> Self {
-        self.say(question, label)
+    /// Answers a question with the label of an option, or with free text. Replaces an earlier answer.
+    pub fn answer(mut self, question: &Question, text: impl AsRef<str>) -> Self {
+        self.given.set(&question.question, text.as_ref());
+        self
     }
 
-    /// The user chose all of these.
+    /// Answers a question with the labels of several options. Replaces an earlier answer.
     pub fn choose_all(
         self,
         question: &Question,
@@ -105,17 +106,11 @@ impl Answers {
     ) -> Self {
         let labels: Vec<String> =
             labels.into_iter().map(|label| label.as_ref().to_owned()).collect();
-        // Given as a list, the CLI no longer takes them for the choices that it offered.
-        self.say(question, labels.join(", "))
+        // The CLI does not recognize the labels of its options in a JSON list.
+        self.answer(question, labels.join(", "))
     }
 
-    /// The user said something of their own.
-    pub fn say(mut self, question: &Question, text: impl AsRef<str>) -> Self {
-        self.given.set(&question.question, text.as_ref());
-        self
-    }
-
-    /// The user remarked this beside the answer.
+    /// Adds a note of the user to the answer.
     pub fn note(mut self, question: &Question, text: impl AsRef<str>) -> Self {
         let mut note = Extra::default();
         note.set("notes", text.as_ref());
@@ -144,10 +139,13 @@ impl IntoCallbackResult<Answers> for Answers {
     }
 }
 
-/// The answer that a handler's return value becomes.
-pub(crate) fn answered(returned: impl IntoCallbackResult<Answers>, input: &Json) -> CallResult {
-    let answers = returned.into_result().map_err(|error| told(&error))?;
-    permission::answered(answers.permission(input)?, input)
+/// Encodes the return value of a callback.
+pub(crate) fn encode_response(
+    returned: impl IntoCallbackResult<Answers>,
+    input: &Json,
+) -> CallResult {
+    let answers = returned.into_result().map_err(|error| error_text(&error))?;
+    permission::encode_response(answers.permission(input)?, input)
 }
 
 #[cfg(test)]
@@ -157,7 +155,7 @@ mod tests {
     const INPUT: &str = r#"{"questions":[{"question":"Which colours?","header":"Colour","options":[{"label":"Red","description":"Warm"},{"label":"Blue","description":"Cold","preview":"*"}],"multiSelect":true},{"question":"Size?","header":"Size","options":[{"label":"S","description":""},{"label":"L","description":""}],"multiSelect":false}]}"#;
 
     #[test]
-    fn questions_are_read_with_their_choices() {
+    fn questions_are_decoded_with_their_options() {
         let questions = read(INPUT).unwrap();
         let [colours, size] = questions.questions.as_slice() else { panic!("{questions:?}") };
         assert_eq!(colours.question, "Which colours?");
@@ -168,30 +166,30 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_make_no_sense_are_a_failure_and_not_an_empty_list() {
+    fn undecodable_questions_are_an_error() {
         for text in ["{}", "[]", r#"{"questions":[{"options":[]}]}"#, r#"{"questions":"?"}"#] {
             let reason = read(text).unwrap_err();
-            assert!(reason.starts_with("cannot read the questions of the model"), "{reason}");
+            assert!(reason.starts_with("cannot decode the questions of the model"), "{reason}");
         }
     }
 
     #[test]
-    fn answers_go_back_beside_the_questions() {
+    fn answers_are_sent_with_the_questions() {
         let questions = read(INPUT).unwrap();
         let [colours, size] = questions.questions.as_slice() else { panic!("{questions:?}") };
         let rest = &INPUT[..INPUT.len() - 1];
         for (answers, expected) in [
             (Answers::new(), r#","answers":{}}"#),
             (
-                Answers::new().choose_all(colours, ["Red", "Blue"]).say(size, "huge"),
+                Answers::new().choose_all(colours, ["Red", "Blue"]).answer(size, "huge"),
                 r#","answers":{"Which colours?":"Red, Blue","Size?":"huge"}}"#,
             ),
             (
-                Answers::new().choose(size, "S").choose(size, "L").note(size, "or M"),
+                Answers::new().answer(size, "S").answer(size, "L").note(size, "or M"),
                 r#","answers":{"Size?":"L"},"annotations":{"Size?":{"notes":"or M"}}}"#,
             ),
         ] {
-            let answer = answered(answers, &questions.raw).unwrap();
+            let answer = encode_response(answers, &questions.raw).unwrap();
             let expected = format!(r#"{{"behavior":"allow","updatedInput":{rest}{expected}}}"#);
             assert_eq!(answer.text(), expected);
         }
@@ -199,8 +197,8 @@ mod tests {
 
     #[test]
     fn declined_questions_are_a_denial() {
-        let answer = answered(Answers::decline("nobody is there"), &Json::null()).unwrap();
-        assert_eq!(answer.text(), r#"{"behavior":"deny","message":"nobody is there"}"#);
+        let answer = encode_response(Answers::decline("the user is away"), &Json::null()).unwrap();
+        assert_eq!(answer.text(), r#"{"behavior":"deny","message":"the user is away"}"#);
     }
 
     fn read(text: &str) -> Result<Questions, String> {

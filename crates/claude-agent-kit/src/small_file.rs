@@ -11,12 +11,12 @@ const MOST: u64 = 1024 * 1024;
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     // Opening a pipe would block until a writer opens it.
     if !path.metadata()?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST {
-        return Err(io::Error::other("it has more than 1 MiB"));
+        return Err(io::Error::other("the file is larger than 1 MiB"));
     }
     Ok(bytes)
 }

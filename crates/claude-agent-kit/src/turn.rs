@@ -345,29 +345,39 @@ impl Turn {
     fn end_error(&self) -> Option<Error> {
         match self.ended() {
             Some(TurnEnd::Result { .. }) => None,
-            Some(TurnEnd::WithoutResult) => Some(
-                Error::new(ErrorKind::NoResult, "the CLI completed the message without a result")
-                    .with_help("send the message again with an id that was not used before"),
-            ),
-            Some(TurnEnd::Cancelled) => {
-                Some(Error::new(ErrorKind::TurnCancelled, "the CLI dropped the message").with_help(
-                    "it was withdrawn or interrupted; send it again if it still matters",
-                ))
-            }
-            None => Some(self.session.over_error("turn")),
+            Some(TurnEnd::WithoutResult) => Some(completed_without_result()),
+            Some(TurnEnd::Cancelled) => Some(cancelled()),
+            None => Some(self.session.ended_error("turn")),
         }
     }
 
     fn without_result(&self, ended: Option<&TurnEnd>) -> Error {
         if let Some(TurnEnd::Result { oversized: true, .. }) = ended {
-            return Error::new(ErrorKind::LineTooLong, "the result was longer than a line may be")
-                .with_help("raise `Limits::max_line_bytes`");
+            return result_too_long();
         }
-        self.end_error().unwrap_or_else(|| {
-            Error::new(ErrorKind::UndecodableResponse, "the result could not be made out")
-                .with_help("read the items of the turn to see it as it came")
-        })
+        self.end_error().unwrap_or_else(undecodable_result)
     }
+}
+
+pub(crate) fn completed_without_result() -> Error {
+    Error::new(ErrorKind::NoResult, "the CLI completed the message without a result")
+        .with_help("send the message again with an ID that was not used before")
+}
+
+pub(crate) fn cancelled() -> Error {
+    let message = "the message was cancelled or interrupted before its turn began";
+    Error::new(ErrorKind::TurnCancelled, message)
+        .with_help("send the message again if it is still needed")
+}
+
+pub(crate) fn result_too_long() -> Error {
+    Error::new(ErrorKind::LineTooLong, "the result message exceeds `Limits::max_line_bytes`")
+        .with_help("increase `Limits::max_line_bytes`")
+}
+
+pub(crate) fn undecodable_result() -> Error {
+    Error::new(ErrorKind::UndecodableResponse, "failed to decode the result message")
+        .with_help("iterate the turn to inspect the raw message")
 }
 
 impl Stream for Turn {

@@ -6,13 +6,15 @@ use claude_wire::session::Cost;
 use claude_wire::{Body, Extra};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
+use crate::json_object::JsonObject;
 use crate::options::Options;
 use crate::prompt::Prompt;
-use crate::query::query;
+use crate::query::{no_result, query};
 use crate::tool::{is_object, read, schema};
 use crate::turn::{Turn, TurnOutcome};
 use crate::warning::Warning;
@@ -29,6 +31,19 @@ pub struct Typed<T> {
     pub cost: Cost,
     /// The warnings that came meanwhile.
     pub warnings: Vec<Warning>,
+}
+
+impl<T: Serialize> Serialize for Typed<T> {
+    /// `{"type":"typed_answer","value":…,"result":{…},"cost":{…},"warnings":[…]}`; an empty list of
+    /// warnings is left out.
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "typed_answer")?;
+        object.field("value", &self.value)?;
+        object.field("result", &self.result)?;
+        object.field("cost", &self.cost)?;
+        object.list("warnings", &self.warnings)?;
+        object.end()
+    }
 }
 
 impl<T> Typed<T> {
@@ -99,8 +114,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
         }
     }
     let Some(result) = result else {
-        let error = Error::new(ErrorKind::NoResult, "the CLI exited without a result");
-        return Err(error.with_cost(stream.cost()));
+        return Err(no_result().with_cost(stream.cost()));
     };
     let value = match value_of(&result) {
         Err(error) => {
@@ -160,7 +174,7 @@ struct Wrapped<T> {
     value: T,
 }
 
-fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<T> {
+pub(crate) fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<T> {
     let Some(output) = &result.structured_output else { return Err(missing(result)) };
     let inner = if is_object(&schema::<T>()) {
         Some(output.clone())
@@ -170,22 +184,39 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
         fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };
     read(inner.as_ref().unwrap_or(output)).map_err(|unfit| {
-        // The reason may quote the answer, which is not for texts that are printed.
+        // The reason may quote the answer, which must not be part of a text that is logged.
         let place = unfit.path.map(|path| format!(" at `{path}`")).unwrap_or_default();
-        let message = format!("the answer does not fit its type{place}");
+        let message = format!("the structured output does not match its type{place}");
         Error::new(ErrorKind::StructuredOutputMismatch, message)
             .with_hint(unfit.reason)
-            .with_help("look at its `value` and `hint`")
+            .with_help("inspect `Error::value` and `Error::hint`")
             .with(|facts| facts.value = Some(output.clone()))
     })
 }
 
 fn missing(result: &ResultMessage) -> Error {
-    let said = result.result.clone().unwrap_or_else(|| result.errors.as_slice().join("; "));
-    Error::new(ErrorKind::NoStructuredOutput, "the result has no structured output")
-        .with_help("see its `output` for what the model said instead")
+    let output = result.result.clone().unwrap_or_else(|| result.errors.as_slice().join("; "));
+    Error::new(ErrorKind::NoStructuredOutput, "the result contains no structured output")
+        .with_help("inspect `Error::output` for the answer of the model")
         .with(|facts| {
-            facts.output = Some(said);
+            facts.output = Some(output);
             facts.session_id.clone_from(&result.session_id);
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typed_answer_serializes_with_its_value() {
+        let result = serde_json::from_str(r#"{"type":"result","subtype":"success"}"#).unwrap();
+        let (cost, warnings) = (Cost::default(), Vec::new());
+        let answer = Typed { value: vec![1, 2], result: Box::new(result), cost, warnings };
+        let json = serde_json::to_value(&answer).unwrap();
+        assert_eq!(json["type"], "typed_answer");
+        assert_eq!(json["value"], serde_json::json!([1, 2]));
+        assert_eq!(json["result"]["subtype"], "success");
+        assert!(json["cost"].is_object() && json.get("warnings").is_none(), "{json}");
+    }
 }

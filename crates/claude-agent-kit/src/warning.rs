@@ -1,4 +1,4 @@
-//! What the host should know but need not act on.
+//! The warning type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use claude_wire::control::PermissionMode;
 use claude_wire::session::{Exit, RunWarning};
 use serde::{Serialize, Serializer};
 
-use crate::diagnose::TEXT_BYTES;
+use crate::diagnose::{TEXT_BYTES, describe_exit};
 use crate::json_object::JsonObject;
 use crate::mask::Mask;
 
-/// Something that went on although it was not as it should be.
+/// Something unexpected happened, and the run continued.
 ///
-/// The text is for people; the code and the facts are for programs.
+/// The code and the facts are part of the API; the text is not, and may change in every release.
 ///
-/// Serialises as one JSON object without the line, at most 4 KiB of text; facts without a value are
-/// left out: `{"type":"warning","code":"oversized_line","text":…,"size":…,"exit":…,"options":[…]}`.
+/// Serializes as one JSON object without the line, with at most 4 KiB of text; facts without a value are
+/// omitted: `{"type":"warning","code":"oversized_line","text":…,"size":…,"exit":…,"options":[…]}`.
 #[derive(Clone)]
 pub struct Warning {
     inner: Arc<Inner>,
@@ -49,10 +49,10 @@ macro_rules! warning_codes {
 
         impl WarningCode {
             #[cfg(test)]
-            const ALL: &[Self] = &[$( Self::$code ),+];
+            pub(crate) const ALL: &[Self] = &[$( Self::$code ),+];
 
-            /// Returns the name of the code in snake case, such as `oversized_line`. Warnings serialise
-            /// with it; it does not change.
+            /// Returns the name of the code in snake case, such as `oversized_line`. Warnings serialize
+            /// with it; the name does not change.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$code => $name, )+
@@ -63,46 +63,46 @@ macro_rules! warning_codes {
 }
 
 warning_codes! {
-    /// A line of the CLI is no message.
+    /// A line on stdout is not a message.
     Malformed = "malformed",
-    /// A line was longer than `Limits::max_line_bytes` and is lost.
+    /// A line was longer than `Limits::max_line_bytes` and was discarded.
     OversizedLine = "oversized_line",
-    /// The output ended in the middle of a line.
+    /// Stdout ended in the middle of a line.
     IncompleteLastLine = "incomplete_last_line",
-    /// The process ended with a failure although its last result was none.
+    /// The process failed after a successful result.
     NonZeroExitAfterResult = "non_zero_exit_after_result",
-    /// Another process held stdout open after the CLI had ended.
+    /// Another process held stdout open after the CLI had exited.
     StdoutHeldOpen = "stdout_held_open",
-    /// The process had to be stopped after its result.
+    /// The process did not exit after its result and was stopped.
     StoppedAfterResult = "stopped_after_result",
-    /// The process ended without a result.
+    /// The process exited successfully without a result.
     ExitWithoutResult = "exit_without_result",
-    /// The process ended without having written anything.
+    /// The process exited successfully without writing any output.
     EmptyOutput = "empty_output",
-    /// The exit of the CLI could not be waited for; the CLI may still be running.
+    /// The exit status of the CLI is unknown; the CLI may still be running.
     ExitUnknown = "exit_unknown",
-    /// An option was not obeyed because another one beats it.
+    /// An option is ignored, usually because another one takes precedence.
     OptionIgnored = "option_ignored",
-    /// The CLI did not say its version.
+    /// The output of `--version` contains no version.
     UnknownCliVersion = "unknown_cli_version",
-    /// The CLI could not be asked for its version.
+    /// `--version` failed or timed out.
     VersionDetection = "version_detection",
-    /// Options keep the permission callback from ever being asked.
+    /// Other options prevent the permission callback from being called.
     PermissionCallbackShadowed = "permission_callback_shadowed",
-    /// A callback failed, and the fail rule answered.
+    /// A callback failed; the request was denied or the CLI continued, depending on its failure rule.
     CallbackFailed = "callback_failed",
-    /// A callback took too long, and the fail rule answered.
+    /// A callback timed out; the request was denied or the CLI continued, depending on its failure rule.
     CallbackTimedOut = "callback_timed_out",
-    /// Too many callbacks ran; one was refused.
+    /// Too many callbacks were in flight; a request was denied.
     CallbackRefused = "callback_refused",
     /// A callback blocked its thread.
     CallbackBlocked = "callback_blocked",
-    /// A raw hook answered with fields that do not fit its event; they were left out.
+    /// The response of a raw hook contained fields that its event does not support; they were not sent.
     HookFieldIgnored = "hook_field_ignored",
-    /// The CLI asked something that nobody here answers.
+    /// The CLI sent a request for which no handler is registered.
     UnansweredRequest = "unanswered_request",
-    /// The CLI sent a message, a subtype or a content block that this version does not know. It is
-    /// passed on as it came, and told of once.
+    /// The CLI sent a message, a subtype or a content block that this version of the SDK does not know. It
+    /// is passed on unchanged, and reported once.
     UnknownMessage = "unknown_message",
 }
 
@@ -125,14 +125,14 @@ impl Warning {
 
     /// Adds facts.
     pub(crate) fn with(mut self, fill: impl FnOnce(&mut Facts)) -> Self {
-        // Warnings are put together before anybody else has them.
+        // A warning is complete before it is shared.
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             fill(&mut inner.facts);
         }
         self
     }
 
-    /// Masks secrets in the text, of which the first 4 KiB are kept.
+    /// Masks secrets in the text and keeps its first 4 KiB.
     pub(crate) fn masked(mut self, mask: &Mask) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.message = mask.apply_limited(&inner.message, TEXT_BYTES).into_owned();
@@ -140,32 +140,32 @@ impl Warning {
         self
     }
 
-    /// The bytes of its text and its line, which it holds for as long as it is kept.
+    /// Returns the size of the text and of the line, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.inner.message.len() + self.line().map_or(0, Bytes::len)
     }
 
-    /// What kind of warning it is.
+    /// Returns the code of the warning.
     pub fn code(&self) -> WarningCode {
         self.inner.code
     }
 
-    /// The line that it is about.
+    /// Returns the line that the warning concerns.
     pub fn line(&self) -> Option<&Bytes> {
         self.inner.facts.line.as_ref()
     }
 
-    /// The size that was too large, in bytes.
+    /// Returns the size that exceeded a limit, in bytes.
     pub fn size(&self) -> Option<u64> {
         self.inner.facts.size
     }
 
-    /// How the process ended.
+    /// Returns how the process exited.
     pub fn exit(&self) -> Option<Exit> {
         self.inner.facts.exit
     }
 
-    /// The options that it is about.
+    /// Returns the options that the warning concerns.
     pub fn options(&self) -> &[&'static str] {
         &self.inner.facts.options
     }
@@ -199,60 +199,75 @@ impl fmt::Debug for Warning {
 }
 
 impl Warning {
-    /// Makes a warning of what the machine noticed.
+    /// Creates the warning for a notice of the session machine.
     pub(crate) fn of(notice: RunWarning) -> Self {
         match notice {
             RunWarning::Malformed(malformed) => {
-                Self::new(WarningCode::Malformed, malformed.to_string())
+                Self::new(WarningCode::Malformed, format!("{malformed}; the line was ignored"))
                     .with(|facts| facts.line = Some(malformed.line))
             }
             RunWarning::OversizedLine { size, kind } => {
                 let kind = kind.map(|kind| format!(" of type `{kind}`")).unwrap_or_default();
                 let message = format!(
-                    "a line{kind} of {size} bytes is lost: `Limits::max_line_bytes` does not allow more"
+                    "a line{kind} with {size} bytes was discarded: it exceeds `Limits::max_line_bytes`; \
+                     help: increase the limit"
                 );
                 Self::new(WarningCode::OversizedLine, message).with(|facts| facts.size = Some(size))
             }
             RunWarning::IncompleteLastLine(line) => {
-                let message =
-                    format!("the output ended after {} bytes of an unfinished line", line.len());
+                let message = format!(
+                    "stdout ended within a line: its {} bytes were discarded; help: check whether \
+                     the CLI was killed",
+                    line.len()
+                );
                 Self::new(WarningCode::IncompleteLastLine, message)
                     .with(|facts| facts.line = Some(line))
             }
             RunWarning::NonZeroExitAfterResult(exit) => {
-                let message =
-                    format!("the CLI ended with {exit} although its last result was no error");
+                let message = format!(
+                    "the CLI {} after a successful result, which is kept; help: check stderr, or set \
+                     `strict_exit_status` to make this an error",
+                    describe_exit(exit)
+                );
                 Self::new(WarningCode::NonZeroExitAfterResult, message)
                     .with(|facts| facts.exit = Some(exit))
             }
             RunWarning::StdoutHeldOpen => Self::new(WarningCode::StdoutHeldOpen, STDOUT_HELD_OPEN),
             RunWarning::StoppedAfterResult => {
-                let message = "the CLI did not end after its result, and was stopped";
+                let message =
+                    "the CLI did not exit after its result, and was stopped; the result is kept";
                 Self::new(WarningCode::StoppedAfterResult, message)
             }
             RunWarning::ExitWithoutResult => {
-                let message = "the CLI ended as if all were well, but without a result";
+                let message =
+                    "the CLI exited successfully without sending a result; help: check stderr";
                 Self::new(WarningCode::ExitWithoutResult, message)
             }
             RunWarning::EmptyOutput => Self::new(WarningCode::EmptyOutput, EMPTY_OUTPUT),
             RunWarning::CallbackFailed { request, reason, denied } => {
-                let rule = rule(denied);
-                let message = format!("the callback for {request} failed: {reason}; {rule}");
+                let outcome = outcome(denied);
+                let message = format!("the callback failed ({request}): {reason}; {outcome}");
                 Self::new(WarningCode::CallbackFailed, message)
             }
             RunWarning::CallbackTimedOut { request, timeout, denied } => {
-                let rule = rule(denied);
-                let message =
-                    format!("the callback for {request} took longer than {timeout:?}; {rule}");
+                let outcome = outcome(denied);
+                let message = format!(
+                    "the callback did not return within {timeout:?} ({request}); {outcome}; help: increase \
+                     the timeout"
+                );
                 Self::new(WarningCode::CallbackTimedOut, message)
             }
             RunWarning::CallbackOverload { request } => {
-                let message = format!("too many callbacks run and wait; {request} was refused");
+                let message = format!(
+                    "too many callbacks in flight ({request}); the request was denied; help: increase \
+                     `Limits::running_callbacks`"
+                );
                 Self::new(WarningCode::CallbackRefused, message)
             }
             RunWarning::UnsupportedRequest { request, response } => {
-                let message =
-                    format!("nobody here answers {request}; the CLI was told: {response}");
+                let message = format!(
+                    "no handler is registered for `{request}`; replied to the CLI: {response}"
+                );
                 Self::new(WarningCode::UnansweredRequest, message)
             }
             RunWarning::ModeBypassesCallback(mode) => shadowed_by(&mode),
@@ -260,24 +275,25 @@ impl Warning {
     }
 }
 
-const STDOUT_HELD_OPEN: &str = "the CLI has ended, but another process holds its output open; it was \
-                                read until nothing more came";
+const STDOUT_HELD_OPEN: &str = "the CLI exited, but another process holds its stdout open; stdout was \
+                                read until no more data arrived; help: redirect the stdout of \
+                                processes that tools and hooks leave running";
 
-const EMPTY_OUTPUT: &str = "the CLI ended as if all were well, but wrote nothing; see that it is the \
-                            program `claude`";
+const EMPTY_OUTPUT: &str = "the CLI exited with status 0 without writing any output; help: check that \
+                            the program is `claude`";
 
 fn shadowed_by(mode: &PermissionMode) -> Warning {
     let message = format!(
-        "the CLI starts in permission mode `{mode}`, in which it decides by itself whether a tool \
-         runs: `can_use_tool` may never be called; set `permission_mode` to be asked"
+        "the CLI starts in permission mode `{mode}`, in which it decides about tools itself: \
+         `can_use_tool` may never be called; help: set `permission_mode`"
     );
     Warning::new(WarningCode::PermissionCallbackShadowed, message)
         .with(|facts| facts.options = vec!["permission_mode", "can_use_tool"])
 }
 
-/// What the fail rule answered.
-fn rule(refused: bool) -> &'static str {
-    if refused { "what it was asked about was refused" } else { "the CLI was told to go on" }
+/// Describes the outcome of a request whose callback failed.
+fn outcome(denied: bool) -> &'static str {
+    if denied { "the request was denied" } else { "the CLI continued without it" }
 }
 
 #[cfg(test)]
@@ -290,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_hidden_in_the_words_of_a_warning() {
+    fn secrets_are_masked_in_the_text() {
         let mask = Mask::new(["hush-hush".to_owned()]);
         let failed = RunWarning::CallbackFailed {
             request: "PreToolUse".to_owned(),
@@ -303,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn each_notice_has_its_code_and_its_words() {
+    fn each_notice_has_its_code_and_text() {
         let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
         let request = || "the hook `hook_0`".to_owned();
         let timeout = Duration::from_secs(60);
@@ -321,7 +337,7 @@ mod tests {
             (
                 RunWarning::IncompleteLastLine(Bytes::from_static(b"{\"ty")),
                 WarningCode::IncompleteLastLine,
-                ["4 bytes", "unfinished"],
+                ["4 bytes", "within a line"],
             ),
             (
                 RunWarning::CallbackFailed {
@@ -330,7 +346,7 @@ mod tests {
                     denied: true,
                 },
                 WarningCode::CallbackFailed,
-                ["`hook_0` failed: oh", "was refused"],
+                ["(the hook `hook_0`): oh", "was denied"],
             ),
             (
                 RunWarning::CallbackFailed {
@@ -339,17 +355,17 @@ mod tests {
                     denied: false,
                 },
                 WarningCode::CallbackFailed,
-                ["oh", "told to go on"],
+                ["oh", "continued without it"],
             ),
             (
                 RunWarning::CallbackTimedOut { request: request(), timeout, denied: true },
                 WarningCode::CallbackTimedOut,
-                ["60s", "was refused"],
+                ["60s", "was denied"],
             ),
             (
                 RunWarning::CallbackOverload { request: request() },
                 WarningCode::CallbackRefused,
-                ["`hook_0`", "refused"],
+                ["`hook_0`", "denied"],
             ),
             (
                 RunWarning::ModeBypassesCallback(PermissionMode::Auto),
@@ -361,7 +377,7 @@ mod tests {
                 WarningCode::UnansweredRequest,
                 ["`hook_0`", "none"],
             ),
-            (RunWarning::EmptyOutput, WarningCode::EmptyOutput, ["nothing", "`claude`"]),
+            (RunWarning::EmptyOutput, WarningCode::EmptyOutput, ["without writing", "`claude`"]),
         ] {
             let warning = Warning::of(notice);
             assert_eq!(warning.code(), code);
@@ -371,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_every_code_is_its_own_in_snake_case() {
+    fn every_code_has_a_unique_name_in_snake_case() {
         let mut names: Vec<&str> = WarningCode::ALL.iter().map(|code| code.as_str()).collect();
         for code in WarningCode::ALL {
             assert_eq!(code.as_str().replace('_', ""), format!("{code:?}").to_lowercase());
@@ -382,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_serialises_without_its_line() {
+    fn a_warning_serializes_without_its_line() {
         let warning = Warning::of(RunWarning::NonZeroExitAfterResult(Exit::Signal(9)))
             .with(|facts| facts.options = vec!["max_turns"]);
         let text = warning.to_string();
@@ -415,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_facts_of_a_notice_can_be_asked_for() {
+    fn a_warning_carries_its_facts() {
         let exit = Exit::Signal(9);
         let warning = Warning::of(RunWarning::NonZeroExitAfterResult(exit));
         assert_eq!(warning.exit(), Some(exit));
@@ -430,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_says_is_not_in_the_text() {
+    fn the_text_does_not_contain_the_line() {
         let line = Bytes::from_static(b"with a secret in it");
         let malformed = Message::decode(line.clone()).unwrap_err();
         for notice in [RunWarning::Malformed(malformed), RunWarning::IncompleteLastLine(line)] {

@@ -17,7 +17,7 @@ const IDS: [&str; 4] = [
 const TIMES: [&str; 2] = ["0000-00-00T00:00:00.000Z", "0000000000000"];
 
 /// The text of an error that precedes an incomplete line.
-const CUT_LINE: &str = "the last line of stdout that is no message is";
+const CUT_LINE: &str = "last non-protocol line on stdout:";
 
 /// Numbers IDs in the order of their first occurrence.
 #[derive(Debug, Default)]

@@ -168,7 +168,7 @@ impl Callbacks {
                     &id,
                     if declines { CallbackOutcome::Other } else { CallbackOutcome::Approved },
                 );
-                let choose = |answers: Answers, question| answers.choose(question, "yes");
+                let choose = |answers: Answers, question| answers.answer(question, "yes");
                 Ok::<_, Failure>(if declines {
                     Answers::decline("not now")
                 } else {

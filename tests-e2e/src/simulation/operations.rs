@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use claude_agent_kit::{ErrorKind, Session};
-use claude_wire::control::ListModels;
+use claude_wire::control::{GetSettings, ListModels};
 
 use super::rng::Rng;
 use super::watcher::{Completion, Watcher};
@@ -30,7 +30,7 @@ fn pick_operation<'a>(session: &'a Session, rng: &mut Rng) -> (&'static str, Pen
         5 => operation!("mcp_status", session.mcp().status()),
         6 => operation!("rename_session", session.rename("a title")),
         7 => operation!("get_context_usage", session.context_usage()),
-        8 => operation!("get_settings", session.settings()),
+        8 => operation!("get_settings", session.request(GetSettings::default())),
         9 => operation!("stop_task", session.stop_task("nothing")),
         10 => operation!("mcp_reconnect", session.mcp().reconnect("sim")),
         11 => operation!("list_models", session.request(ListModels::default())),

@@ -47,7 +47,7 @@ fn fifth_malformed_line_in_a_row_ends_the_query() {
         assert_eq!(codes(&collected), [WarningCode::Malformed; 4]);
         let error = error_of(&collected);
         assert_eq!(error.kind(), ErrorKind::TooManyDecodeErrors);
-        assert!(error.to_string().contains('5'), "{error}");
+        assert!(error.to_string().contains("5 lines in a row"), "{error}");
         assert_eq!(error.line().unwrap(), "five");
         assert!(error.help().is_some(), "{error}");
         assert!(collected.result().is_none());

@@ -92,7 +92,7 @@ fn executable_problems_are_reported_with_help() {
         for print_mode in [false, true] {
             let broken = FakeProgram::bare("#!/missing/interpreter\n");
             let report = run_doctor(&broken, |options| options.print_mode(print_mode)).await;
-            only_problem(&report, Check::Version, "could not be started");
+            only_problem(&report, Check::Version, "failed to start");
         }
         // A version that is too old for a session may be sufficient for print mode.
         let old =

@@ -40,7 +40,7 @@ fn stop_without_kill_permission_ends_and_names_the_process() {
     // This process has the permission to kill it.
     let killed = Command::new("kill").args(["-9", pid]).status().unwrap();
     assert_eq!(lines[1], "Ok(Some(Unknown))", "{output}");
-    let warning = format!("ExitUnknown: the CLI (process {pid}) still runs");
+    let warning = format!("ExitUnknown: the CLI (process {pid}) is still running");
     assert!(lines[2].starts_with(&warning), "{output}");
     assert!(alive && killed.success() && lines.len() == 3, "{output}");
 }

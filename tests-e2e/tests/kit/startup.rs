@@ -65,7 +65,7 @@ fn executable_text_file_is_a_specific_error() {
         assert_eq!(error.exit(), Some(Exit::Code(127)));
         let options = interpreter.options().version_check(VersionCheck::Skip);
         let error = start_error("hello", options).await;
-        assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "missing"]);
+        assert_helpful(&error, ErrorKind::SpawnFailed, &["/no/such/interpreter", "was not found"]);
     });
 }
 
@@ -284,7 +284,7 @@ fn unusable_option_values_are_rejected_before_the_start() {
         }
         let error = start_error(Prompt::from("hello").with_id(""), options()).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
-        assert!(error.to_string().contains("prompt: its id is empty"), "{error}");
+        assert!(error.to_string().contains("prompt: the ID is empty"), "{error}");
     });
 }
 
@@ -349,7 +349,7 @@ fn exit_during_the_handshake_is_reported_immediately() {
         let faults = Faults::new().before("control_response/initialize", Fault::Exit(4));
         let collected = ask("hello", faulty(faults).await.options()).await;
         let error = error_of(&collected);
-        assert_helpful(error, ErrorKind::ProcessFailed, &["exit code 4"]);
+        assert_helpful(error, ErrorKind::ProcessFailed, &["exited with status 4"]);
         assert_eq!(error.exit(), Some(Exit::Code(4)));
     });
 }

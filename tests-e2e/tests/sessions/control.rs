@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use claude_agent_kit::{ErrorKind, Include, Limits, PermissionMode, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use claude_agent_testkit::sim::{Fault, Faults};
-use claude_wire::control::HostRequest;
+use claude_wire::control::{HostRequest, SetMaxThinkingTokens, SetModel};
 use claude_wire::id::MessageId;
 use serde_json::json;
 use tests_e2e::harness::Harness;
@@ -78,7 +78,7 @@ fn set_model_applies_from_the_next_request() {
         assert_eq!(response.model.as_deref(), Some("claude-haiku-5-5"));
         turn(&session, "hello again").await;
         assert_eq!(model(), "claude-haiku-5-5");
-        session.reset_model().await.unwrap();
+        session.request(SetModel::default()).await.unwrap();
         turn(&session, "and again").await;
         assert_eq!(model(), usual);
         session.stop().await.unwrap();
@@ -168,7 +168,7 @@ fn mcp_status_and_context_usage_are_returned() {
         assert!(usage.total_tokens.unwrap().as_u64() > Some(0));
         assert!(!usage.categories.as_slice().is_empty());
         // The responses to these operations have no content.
-        session.set_max_thinking_tokens(Some(2_000)).await.unwrap();
+        session.request(SetMaxThinkingTokens::new(2_000)).await.unwrap();
         session.stop_task("nothing").await.unwrap();
         session.stop().await.unwrap();
     });

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use claude_agent_kit::{Error, ErrorKind, PermissionMode, Session};
 use claude_wire::control::{
-    BackgroundTasks, FileSuggestions, GetBinaryVersion, GetContextUsage, GetHooksListing,
-    GetSessionCost, GetUsage, ListModels, ListPermissionRules, McpCall, RegisterRepoRoot,
-    ReloadOutputStyles, ReloadPlugins, SeedReadState, SetColor, SetHasSubscribers,
-    SetMaxThinkingTokens, SettingsFile, UpdateSettings,
+    ApplyFlagSettings, BackgroundTasks, FileSuggestions, GetBinaryVersion, GetContextUsage,
+    GetHooksListing, GetSessionCost, GetSettings, GetTaskOutput, GetUsage, ListModels,
+    ListPermissionRules, McpCall, McpReadResource, ReadFile, RegisterRepoRoot, ReloadOutputStyles,
+    ReloadPlugins, ReloadSkills, SeedReadState, SetColor, SetHasSubscribers, SetMaxThinkingTokens,
+    SetMcpPermissionModeOverride, SetModel, SettingsFile, UpdateSettings,
 };
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
@@ -170,22 +171,25 @@ fn real_cli_performs_or_rejects_every_operation() {
         run_operations! { outcomes:
             session.interrupt() session.interrupt_all()
             session.set_permission_mode(PermissionMode::AcceptEdits)
-            session.set_model("haiku") session.reset_model() session.set_max_thinking_tokens(2000)
+            session.set_model("haiku") session.request(SetModel::default())
+            session.request(SetMaxThinkingTokens::new(2000))
             session.request(thinking()) session.cancel_message("00000000-0000-4000-8000-000000000000")
-            session.stop_task("nothing") session.background_tasks() session.request(background())
+            session.stop_task("nothing") session.request(BackgroundTasks::default())
+            session.request(background())
             session.request(SetHasSubscribers::default())
             mcp.status() mcp.set_servers(json!({}))
-            mcp.set_permission_mode("ext", PermissionMode::Auto) mcp.reset_permission_mode("ext")
-            mcp.read_resource("ext", "ui://page") mcp.call(call())
-            session.preview_rewind(id) session.read_file("notes.txt")
+            session.request(SetMcpPermissionModeOverride::new("ext", PermissionMode::Auto))
+            session.request(SetMcpPermissionModeOverride::new("ext", None))
+            session.request(McpReadResource::new("ext", "ui://page")) mcp.call(call())
+            session.preview_rewind(id) session.request(ReadFile::from("notes.txt"))
             session.request(FileSuggestions::from("notes"))
             session.request(seed(&harness.project().join("notes.txt")))
             session.request(RegisterRepoRoot::from(library))
-            session.apply_flag_settings(json!({"effortLevel": "low"}))
+            session.request(ApplyFlagSettings::new(json!({"effortLevel": "low"})))
             session.request(update(SettingsFile::Local, json!({"outputStyle": "Concise"})))
-            session.settings() session.request(GetHooksListing::default())
+            session.request(GetSettings::default()) session.request(GetHooksListing::default())
             session.request(ListPermissionRules::default())
-            session.reload_plugins(ReloadPlugins::default()) session.reload_skills()
+            session.request(ReloadPlugins::default()) session.request(ReloadSkills::default())
             session.request(ReloadOutputStyles::default())
             session.reinitialize() session.context_usage()
             session.request(full_context()) session.request(usage())
@@ -197,9 +201,10 @@ fn real_cli_performs_or_rejects_every_operation() {
         let mut checked = call();
         checked.check_permissions = Some(true);
         run_operations! { outcomes:
-            mcp.reconnect("missing") mcp.read_resource("ext", "file://x") mcp.call(checked)
-            session.read_file("nothing.txt") session.request(RegisterRepoRoot::from("/nowhere"))
-            session.task_output("nothing")
+            mcp.reconnect("missing") session.request(McpReadResource::new("ext", "file://x"))
+            mcp.call(checked)
+            session.request(ReadFile::from("nothing.txt")) session.request(RegisterRepoRoot::from("/nowhere"))
+            session.request(GetTaskOutput::new("nothing"))
             session.request(update(SettingsFile::User, json!({"model": "x"})))
             session.request(SetColor::from("blue"))
         }
@@ -220,15 +225,15 @@ fn responses_of_the_real_cli_have_the_expected_content() {
         assert!(info.capabilities.iter().any(|name| name == "mcp_call_check_permissions_v1"));
         assert!(!info.models.is_empty() && !info.commands.is_empty());
         assert!(!info.agents.is_empty() && info.account.is_some());
-        let file = session.read_file("notes.txt").await.unwrap();
+        let file = session.request(ReadFile::from("notes.txt")).await.unwrap();
         assert_eq!(file.contents.as_deref(), Some("one\n"));
         let five = session.mcp().call(call()).await.unwrap().content.unwrap();
         assert!(five.text().contains("five"), "{five}");
-        let page = session.mcp().read_resource("ext", "ui://page").await.unwrap();
+        let page = session.request(McpReadResource::new("ext", "ui://page")).await.unwrap();
         assert_eq!(page.contents[0].text.as_deref(), Some("<p>"));
         let concise = update(SettingsFile::Local, json!({"outputStyle": "Concise"}));
         session.request(concise).await.unwrap();
-        let settings = session.settings().await.unwrap();
+        let settings = session.request(GetSettings::default()).await.unwrap();
         assert!(settings.effective.unwrap().text().contains("Concise"));
         assert_eq!(settings.sources[0].source.as_deref(), Some("localSettings"));
         let version = session.request(GetBinaryVersion::default()).await.unwrap().version;

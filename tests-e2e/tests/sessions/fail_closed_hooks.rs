@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use claude_agent_kit::hook::{HookRegistration, PreToolUse, RawHookResponse, SessionStart};
-use claude_agent_kit::{BoxError, ErrorKind, Json, Options, Session, TurnOutcome};
+use claude_agent_kit::{BoxError, ErrorKind, Options, Session, TurnOutcome};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::external_mcp::ELICITATION_SERVER;
@@ -140,8 +140,8 @@ fn failing_guard_declines_elicitations_and_hides_text() {
         let accept = json!({"hookSpecificOutput": {"hookEventName": "Elicitation",
             "action": "accept", "content": {"name": "Ada"}}});
         let options = options.on(HookRegistration::named("Elicitation"), move |_, _| {
-            let accept = Json::from(accept.clone());
-            async { RawHookResponse::json(accept) }
+            let accept = RawHookResponse::from(accept.clone());
+            async { accept }
         });
         run_turn(with_failing_guard(options, "ElicitationResult"), "now ask me").await;
         assert!(!model_received(&harness, "Ada") && model_received(&harness, "decline"));

@@ -7,7 +7,7 @@ use claude_agent_kit::hook::{
     HookRegistration, HookResponse, PostToolUse, PostToolUseFailure, PreToolUse, RawHookResponse,
     Stop, SubagentStart, SubagentStop, UserPromptSubmit,
 };
-use claude_agent_kit::{Json, query};
+use claude_agent_kit::query;
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -319,7 +319,7 @@ fn raw_hook_receives_unmodified_input_and_sends_any_field() {
                 HookRegistration::named("PostToolBatch"),
                 move |input, _| {
                     notes.add(input);
-                    async { RawHookResponse::json(Json::from(json!({"suppressOutput": true}))) }
+                    async { RawHookResponse::from(json!({"suppressOutput": true})) }
                 },
             );
             assert_eq!(one_turn(options).await.text, "Done.");

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use claude_agent_kit::{ErrorKind, Options, PermissionMode, Session};
 use claude_wire::control::{
-    BackgroundTasks, FileSuggestions, GetBinaryVersion, GetContextUsage, GetHooksListing,
-    GetSessionCost, GetUsage, HostRequest, ListModels, ListPermissionRules, McpCall, ReadFile,
-    RegisterRepoRoot, ReloadOutputStyles, ReloadPlugins, SeedReadState, SetColor,
-    SetHasSubscribers, SetMaxThinkingTokens, SettingsFile, UpdateSettings,
+    ApplyFlagSettings, BackgroundTasks, FileSuggestions, GetBinaryVersion, GetContextUsage,
+    GetHooksListing, GetSessionCost, GetSettings, GetTaskOutput, GetUsage, HostRequest, ListModels,
+    ListPermissionRules, McpCall, McpReadResource, ReadFile, RegisterRepoRoot, ReloadOutputStyles,
+    ReloadPlugins, ReloadSkills, SeedReadState, SetColor, SetHasSubscribers, SetMaxThinkingTokens,
+    SetMcpPermissionModeOverride, SetModel, SettingsFile, UpdateSettings,
 };
 use serde_json::{Value, json};
 
@@ -134,10 +135,10 @@ async fn steering(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) 
             asks {"subtype": "set_permission_mode", "mode": "plan"} gets json!({"mode": "plan"});
         set_model("opus") asks {"subtype": "set_model", "model": "opus"}
             gets json!({"model": "claude-opus"});
-        reset_model() asks {"subtype": "set_model", "model": null} gets json!({});
-        set_max_thinking_tokens(Some(2000))
+        request(SetModel::default()) asks {"subtype": "set_model", "model": null} gets json!({});
+        request(SetMaxThinkingTokens::new(2000))
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 2000};
-        set_max_thinking_tokens(None)
+        request(SetMaxThinkingTokens::default())
             asks {"subtype": "set_max_thinking_tokens", "max_thinking_tokens": null};
         request(request_with(|thinking: &mut SetMaxThinkingTokens| {
             thinking.thinking_display = Some("omitted".to_owned());
@@ -147,11 +148,11 @@ async fn steering(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) 
         cancel_message("u-1") asks {"subtype": "cancel_async_message", "message_uuid": "u-1"}
             gets json!({"cancelled": true});
         stop_task("t-1") asks {"subtype": "stop_task", "task_id": "t-1"};
-        background_tasks() asks {"subtype": "background_tasks"} gets json!({});
+        request(BackgroundTasks::default()) asks {"subtype": "background_tasks"} gets json!({});
         request(request_with(|one: &mut BackgroundTasks| one.tool_use_id = Some("toolu_1".into())))
             asks {"subtype": "background_tasks", "tool_use_id": "toolu_1"}
             gets json!({"backgrounded": false});
-        task_output("t-1") asks {"subtype": "get_task_output", "task_id": "t-1"}
+        request(GetTaskOutput::new("t-1")) asks {"subtype": "get_task_output", "task_id": "t-1"}
             gets json!({"output": "hi", "total_bytes": 2, "truncated": false});
         request(SetHasSubscribers::default())
             asks {"subtype": "set_has_subscribers", "has_subscribers": null};
@@ -175,21 +176,23 @@ async fn servers(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
         set_servers(json!({"a": {"command": "b"}}))
             asks {"subtype": "mcp_set_servers", "servers": {"a": {"command": "b"}}}
             gets json!({"added": ["a"], "removed": [], "errors": {"b": "no"}});
-        set_permission_mode("ext", PermissionMode::Auto)
-            asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
-                  "mode": "auto"}
-            gets json!({"warning": "odd"});
-        reset_permission_mode("ext")
-            asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
-                  "mode": null}
-            gets json!({});
-        read_resource("ext", "ui://page")
-            asks {"subtype": "mcp_read_resource", "serverName": "ext", "uri": "ui://page"}
-            gets json!({"contents": [fields("uri mimeType text blob _meta")]});
         call(call())
             asks {"subtype": "mcp_call", "tool": "mcp__ext__add", "arguments": {"a": 2},
                   "timeout_ms": 1000, "result_not_for_model": true, "check_permissions": true}
             gets json!({"content": "5", "structuredContent": {}, "_meta": {}, "staging": {}});
+    }
+    operations! { session, cli, sent;
+        request(SetMcpPermissionModeOverride::new("ext", PermissionMode::Auto))
+            asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
+                  "mode": "auto"}
+            gets json!({"warning": "odd"});
+        request(SetMcpPermissionModeOverride::new("ext", None))
+            asks {"subtype": "set_mcp_permission_mode_override", "serverName": "ext",
+                  "mode": null}
+            gets json!({});
+        request(McpReadResource::new("ext", "ui://page"))
+            asks {"subtype": "mcp_read_resource", "serverName": "ext", "uri": "ui://page"}
+            gets json!({"contents": [fields("uri mimeType text blob _meta")]});
     }
 }
 
@@ -209,9 +212,9 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, sent: &mut Vec
         preview_rewind("u-1")
             asks {"subtype": "rewind_files", "user_message_id": "u-1", "dry_run": true}
             gets fields("canRewind error filesChanged insertions deletions skippedLinks");
-        read_file("notes.txt") asks {"subtype": "read_file", "path": "notes.txt"}
+        request(ReadFile::from("notes.txt")) asks {"subtype": "read_file", "path": "notes.txt"}
             gets fields("contents absPath truncated encoding lossy requested_path");
-        read_file(bytes())
+        request(bytes())
             asks {"subtype": "read_file", "path": "notes.txt", "max_bytes": 2,
                   "encoding": "base64"}
             gets json!({"contents": "b24="});
@@ -221,12 +224,12 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, sent: &mut Vec
         request(RegisterRepoRoot::from("/library"))
             asks {"subtype": "register_repo_root", "directory": "/library"}
             gets json!({"directory": "/library"});
-        apply_flag_settings(json!({"effortLevel": null}))
+        request(ApplyFlagSettings::new(json!({"effortLevel": null})))
             asks {"subtype": "apply_flag_settings", "settings": {"effortLevel": null}};
         request(update(SettingsFile::Local, json!({"outputStyle": "x"})))
             asks {"subtype": "update_settings", "source": "localSettings",
                   "settings": {"outputStyle": "x"}};
-        settings() asks {"subtype": "get_settings"}
+        request(GetSettings::default()) asks {"subtype": "get_settings"}
             gets json!({"effective": {}, "sources": [fields("source settings")],
                         "applied": fields("model effort advisor ultracode"),
                         "errors": [], "withheld": null});
@@ -236,13 +239,13 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, sent: &mut Vec
         request(ListPermissionRules::default()) asks {"subtype": "list_permission_rules"}
             gets json!({"state": fields_with("originalCwd managedOnly errors withheld",
                 json!({"rules": [rule], "workspaceDirectories": [fields("path source")]}))});
-        reload_plugins(reload())
+        request(reload())
             asks {"subtype": "reload_plugins", "hold_on_cache_impact": true,
                   "refuse_if_busy": true}
             gets json!({"commands": [], "agents": [], "mcpServers": [], "error_count": 0,
                 "plugins": [fields("name path source version")], "held": true,
                 "cache_impact": fields("mcp_servers_added mcp_servers_removed lsp_tool_change")});
-        reload_skills() asks {"subtype": "reload_skills"} gets json!({"skills": []});
+        request(ReloadSkills::default()) asks {"subtype": "reload_skills"} gets json!({"skills": []});
         request(ReloadOutputStyles::default()) asks {"subtype": "reload_output_styles"}
             gets json!({"available_output_styles": ["default"]});
     }
@@ -345,11 +348,11 @@ fn operation_that_needs_a_missing_capability_is_not_sent() {
         assert_eq!(error.operation(), Some("mcp_call"));
         assert!(error.to_string().contains("mcp_call_check_permissions_v1"), "{error}");
         assert!(error.hint().unwrap().contains("9.9.9"), "{error}");
-        let error = session.reload_plugins(reload()).await.unwrap_err();
+        let error = session.request(reload()).await.unwrap_err();
         assert!(error.to_string().contains("reload_plugins_refuse_if_busy_v1"), "{error}");
         // Nothing was written.
         let (given, request) = tokio::join!(
-            session.reload_plugins(ReloadPlugins::default()),
+            session.request(ReloadPlugins::default()),
             respond_once(&mut cli, json!({}))
         );
         given.unwrap();

@@ -138,7 +138,7 @@ fn only_requests_for_the_permission_callback_are_items() {
             requests.map(|request| request.tool_name.clone()).collect::<Vec<_>>()
         };
         let questions = harness.options().ask_user(|questions, _| async move {
-            questions.iter().fold(Answers::new(), |answers, question| answers.choose(question, "A"))
+            questions.iter().fold(Answers::new(), |answers, question| answers.answer(question, "A"))
         });
         assert!(requested(questions.clone()).await.is_empty());
         let both = questions.can_use_tool(|_, _| async { Permission::allow() });
@@ -185,7 +185,7 @@ fn interrupted_turn_withdraws_its_request_from_the_inbox() {
         session.interrupt().await.unwrap();
         until("the request is withdrawn", || inbox.pending().is_empty()).await;
         let error = inbox.answer(&request.id, Permission::allow()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::RequestWithdrawn, "{error}");
+        assert_eq!(error.kind(), ErrorKind::RequestClosed, "{error}");
         in_time(running.finish()).await.unwrap();
         session.stop().await.unwrap();
         assert!(!has_file(&harness, "made"));

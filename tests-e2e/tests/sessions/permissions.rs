@@ -235,7 +235,7 @@ fn answers_of_the_user_reach_the_model() {
     on_both(question_script, async |harness| {
         let options = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| {
-                answers.choose(question, &question.options[1].label)
+                answers.answer(question, &question.options[1].label)
             })
         });
         assert_eq!(one_turn(options).await.text, "Done.");
@@ -252,7 +252,7 @@ fn blocking_question_callback_may_block() {
             .options()
             .ask_user_blocking(|questions, _| {
                 questions.iter().fold(Answers::new(), |answers, question| {
-                    answers.choose(question, &question.options[0].label)
+                    answers.answer(question, &question.options[0].label)
                 })
             })
             .wait_for_background(Background::All)

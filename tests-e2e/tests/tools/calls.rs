@@ -158,7 +158,7 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             "the host's callback failed: it panicked",
             "`b`: invalid type: string",
             "missing field `b`",
-            "cannot be written as JSON",
+            "cannot be encoded as JSON",
             "3",
         ]) {
             assert!(text.contains(expected), "{expected}: {text}");
@@ -320,7 +320,7 @@ fn call_that_exceeds_its_timeout_gets_an_error_response() {
         );
         let session = start(with_server(&harness, server)).await;
         assert_eq!(turn(&session, "wait").await.text, "Done.");
-        assert!(texts(&harness)[0].contains("it took longer than 50ms"), "{:?}", texts(&harness));
+        assert!(texts(&harness)[0].contains("timed out after 50ms"), "{:?}", texts(&harness));
         session.stop().await.unwrap();
     });
 }

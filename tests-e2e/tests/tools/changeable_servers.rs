@@ -82,9 +82,9 @@ fn invalid_tools_are_rejected_without_a_change() {
         let (_session, _cli) = connect(Options::new().mcp("calc", server)).await;
         let list = Tool::new("list", "", |_: Vec<i64>| async { Ok(()) });
         for (tool, reason) in [
-            (named_tool("add"), "two tools named \"add\""),
-            (named_tool("has space"), "no name of a tool"),
-            (list, "no object"),
+            (named_tool("add"), "two tools are named \"add\""),
+            (named_tool("has space"), "not a valid tool name"),
+            (list, "not an object"),
         ] {
             let error = in_time(tools.add(tool)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);

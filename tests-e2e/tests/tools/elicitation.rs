@@ -184,7 +184,7 @@ fn dialog_callback_without_kinds_or_with_print_mode_is_rejected() {
         let error = Session::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let text = error.to_string();
-        assert!(text.contains("on_user_dialog: it names no kind"), "{text}");
+        assert!(text.contains("on_user_dialog: no kind of dialog"), "{text}");
         assert!(text.contains("on_elicitation or on_user_dialog"), "{text}");
     });
 }

@@ -34,7 +34,7 @@ pub(crate) struct Registry {
     hooks: Vec<Hook>,
     can_use_tool: Option<RunPermission>,
     ask_user: Option<RunPermission>,
-    on_misfit: Option<OnMisfit>,
+    on_ignored_fields: Option<OnIgnoredFields>,
     pub(crate) user: UserCallbacks,
     pub(crate) servers: Servers,
     /// Messages for servers that are served at a time; none for the default.
@@ -45,7 +45,7 @@ pub(crate) struct Registry {
     pub(crate) cancel_grace: Duration,
 }
 
-/// A request of the CLI that a callback is to answer.
+/// A request of the CLI to a callback.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) request: Box<CliControlRequest>,
@@ -56,35 +56,35 @@ pub(crate) struct Call {
     pub(crate) cancel: CancelToken,
 }
 
-/// A callback that is to be run.
-pub(crate) enum Running {
+/// A callback that is ready to run.
+pub(crate) enum CallbackRun {
     Async(Pin<Box<dyn Future<Output = CallResult> + Send>>),
-    /// Belongs on a thread that may block.
+    /// Runs on a thread that may block.
     Blocking(Box<dyn FnOnce() -> CallResult + Send>),
 }
 
-/// The answer in the shape that the request wants, or why there is none.
+/// The encoded response, or why the callback failed.
 pub(crate) type CallResult = Result<Json, String>;
 
-/// What the machine and the handshake must know of the callbacks.
+/// What the session machine and the handshake need to know about the callbacks.
 #[derive(Debug)]
 pub(crate) struct HookPlans {
     pub(crate) plans: BTreeMap<CallbackId, HookPlan>,
-    /// What `initialize` carries; none without hooks.
+    /// The hooks of `initialize`; `None` without hooks.
     pub(crate) matchers: Option<BTreeMap<String, Vec<HookMatcher>>>,
     pub(crate) permission_timeout: Option<Duration>,
 }
 
-/// Fields of a raw hook's answer that were left out because they do not fit the event.
+/// Fields that were left out of the response of a raw hook because they do not fit the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub(crate) struct IgnoredFields {
     pub(crate) event: String,
     pub(crate) fields: Vec<String>,
 }
 
-type OnMisfit = Arc<dyn Fn(Misfit) + Send + Sync>;
-type RunHook = Arc<dyn Fn(HookRequest, CallbackContext, Outcome) -> Running + Send + Sync>;
-type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> Running + Send + Sync>;
+type OnIgnoredFields = Arc<dyn Fn(IgnoredFields) + Send + Sync>;
+type RunHook = Arc<dyn Fn(HookRequest, CallbackContext, Outcome) -> CallbackRun + Send + Sync>;
+type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> CallbackRun + Send + Sync>;
 
 #[derive(Clone)]
 struct Hook {
@@ -98,7 +98,7 @@ impl Default for Registry {
             hooks: Vec::new(),
             can_use_tool: None,
             ask_user: None,
-            on_misfit: None,
+            on_ignored_fields: None,
             user: UserCallbacks::default(),
             servers: Servers::default(),
             running_mcp: None,
@@ -115,7 +115,7 @@ impl Registry {
         !self.hooks.is_empty()
     }
 
-    /// Whether anybody answers permission requests, if only the model's questions.
+    /// Returns whether permission requests are answered, even if only the questions of the model.
     pub(crate) fn has_permission(&self) -> bool {
         self.has_can_use_tool() || self.has_ask_user()
     }
@@ -128,7 +128,7 @@ impl Registry {
         self.ask_user.is_some()
     }
 
-    /// Which permission requests are delivered among the messages: those that `can_use_tool` decides.
+    /// Returns which permission requests are delivered with the messages: those for `can_use_tool`.
     pub(crate) fn delivered_permissions(&self) -> DeliveredPermissions {
         match (&self.can_use_tool, &self.ask_user) {
             (None, _) => DeliveredPermissions::None,
@@ -137,9 +137,13 @@ impl Registry {
         }
     }
 
-    /// Gets told what was left out of the answers of raw hooks. It must not block.
-    pub(crate) fn on_misfit(mut self, tell: impl Fn(Misfit) + Send + Sync + 'static) -> Self {
-        self.on_misfit = Some(Arc::new(tell));
+    /// Registers a function that is called when fields of a raw hook's response are left out. It must
+    /// not block.
+    pub(crate) fn on_ignored_fields(
+        mut self,
+        report: impl Fn(IgnoredFields) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_ignored_fields = Some(Arc::new(report));
         self
     }
 
@@ -176,10 +180,10 @@ impl Registry {
         }
     }
 
-    /// What answers a request of the CLI; none if nobody is registered for it.
+    /// Returns the callback for a request of the CLI; `None` if none is registered.
     ///
-    /// The host's closure is called by what this gives back, not here: it may panic.
-    pub(crate) fn call(&self, call: Call) -> Option<Running> {
+    /// The function of the host, which may panic, only runs when the returned value does.
+    pub(crate) fn call(&self, call: Call) -> Option<CallbackRun> {
         let Call { request, line, origin, session, cancel } = call;
         let CliControlRequest { request_id, request, .. } = *request;
         let PermissionOrigin { run, session_id } = origin;
@@ -200,15 +204,15 @@ impl Registry {
         asked: HookCallback,
         line: Bytes,
         mut context: CallbackContext,
-    ) -> Option<Running> {
+    ) -> Option<CallbackRun> {
         let HookCallback { callback_id, input, tool_use_id, .. } = asked;
         let hook = self.hooks.get(index_of(&callback_id)?)?;
-        // The first hooks may be asked before the session is known otherwise.
+        // The first hooks may be called before the session ID is known.
         context.session_id = context.session_id.or_else(|| session_of(&line));
         context.tool_use_id = tool_use_id;
         context.callback_id = Some(callback_id);
         let event = hook.target.event.clone();
-        let outcome = Outcome { event, on_misfit: self.on_misfit.clone() };
+        let outcome = Outcome { event, on_ignored_fields: self.on_ignored_fields.clone() };
         Some((hook.run)(HookRequest { input, line }, context, outcome))
     }
 
@@ -218,11 +222,11 @@ impl Registry {
         line: Bytes,
         run_number: u32,
         mut context: CallbackContext,
-    ) -> Option<Running> {
+    ) -> Option<CallbackRun> {
         let run = match (&self.ask_user, &self.can_use_tool) {
             (Some(ask_user), _) if asked.tool_name == question::TOOL => ask_user,
             (_, Some(can_use_tool)) => can_use_tool,
-            (Some(_), None) => return Some(nobody_decides(&asked)),
+            (Some(_), None) => return Some(deny_without_callback(&asked)),
             (None, None) => return None,
         };
         context.tool_use_id.clone_from(&asked.tool_use_id);
@@ -243,7 +247,7 @@ impl Registry {
         let callback = Arc::new(callback);
         let run: RunHook = Arc::new(move |request, context, outcome| {
             let callback = callback.clone();
-            Running::Async(Box::pin(async move {
+            CallbackRun::Async(Box::pin(async move {
                 let input = E::read(request)?;
                 outcome.of(callback(input, context).await)
             }))
@@ -263,7 +267,7 @@ impl Registry {
         let callback = Arc::new(callback);
         let run: RunHook = Arc::new(move |request, context, outcome| {
             let callback = callback.clone();
-            Running::Blocking(Box::new(move || {
+            CallbackRun::Blocking(Box::new(move || {
                 let input = E::read(request)?;
                 outcome.of(callback(input, context))
             }))
@@ -279,9 +283,9 @@ impl Registry {
         let callback = Arc::new(callback);
         self.can_use_tool = Some(Arc::new(move |request, context| {
             let callback = callback.clone();
-            Running::Async(Box::pin(async move {
+            CallbackRun::Async(Box::pin(async move {
                 let input = request.input.clone();
-                permission::answered(callback(request, context).await, &input)
+                permission::encode_response(callback(request, context).await, &input)
             }))
         }));
     }
@@ -294,9 +298,9 @@ impl Registry {
         let callback = Arc::new(callback);
         self.can_use_tool = Some(Arc::new(move |request, context| {
             let callback = callback.clone();
-            Running::Blocking(Box::new(move || {
+            CallbackRun::Blocking(Box::new(move || {
                 let input = request.input.clone();
-                permission::answered(callback(request, context), &input)
+                permission::encode_response(callback(request, context), &input)
             }))
         }));
     }
@@ -309,9 +313,9 @@ impl Registry {
         let handler = Arc::new(handler);
         self.ask_user = Some(Arc::new(move |request, context| {
             let handler = handler.clone();
-            Running::Async(Box::pin(async move {
+            CallbackRun::Async(Box::pin(async move {
                 let questions = Questions::read(request.input.clone())?;
-                question::answered(handler(questions, context).await, &request.input)
+                question::encode_response(handler(questions, context).await, &request.input)
             }))
         }));
     }
@@ -324,9 +328,9 @@ impl Registry {
         let handler = Arc::new(handler);
         self.ask_user = Some(Arc::new(move |request, context| {
             let handler = handler.clone();
-            Running::Blocking(Box::new(move || {
+            CallbackRun::Blocking(Box::new(move || {
                 let questions = Questions::read(request.input.clone())?;
-                question::answered(handler(questions, context), &request.input)
+                question::encode_response(handler(questions, context), &request.input)
             }))
         }));
     }
@@ -348,7 +352,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for CallbackRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Async(_) => "Async",
@@ -360,36 +364,38 @@ impl fmt::Debug for Running {
 /// What becomes of what a hook returned.
 struct Outcome {
     event: Cow<'static, str>,
-    on_misfit: Option<OnMisfit>,
+    on_ignored_fields: Option<OnIgnoredFields>,
 }
 
 impl Outcome {
     fn of<E: HookEvent>(self, returned: impl IntoHookResponse<E>) -> CallResult {
         let encoded = returned.encode(&self.event)?;
         if !encoded.dropped.is_empty() {
-            let misfit = Misfit { event: self.event.into_owned(), fields: encoded.dropped };
-            tracing::warn!(event = misfit.event, fields = ?misfit.fields, "do not fit the event");
-            if let Some(tell) = &self.on_misfit {
-                tell(misfit);
+            let ignored = IgnoredFields { event: self.event.into_owned(), fields: encoded.dropped };
+            tracing::warn!(event = ignored.event, fields = ?ignored.fields, "ignored fields that do not fit the event");
+            if let Some(report) = &self.on_ignored_fields {
+                report(ignored);
             }
         }
         Ok(encoded.json)
     }
 }
 
-/// The text of an error; some give the whole chain in this form.
-pub(crate) fn told(error: &BoxError) -> String {
+/// Returns the text of an error. Some error types include their causes in this format.
+pub(crate) fn error_text(error: &BoxError) -> String {
     format!("{error:#}")
 }
 
-/// The answer where only a handler of questions is registered: what the CLI itself would say.
-fn nobody_decides(asked: &CanUseTool) -> Running {
+/// Denies a tool call like the CLI does by itself, where only a callback for questions is registered.
+fn deny_without_callback(asked: &CanUseTool) -> CallbackRun {
     let reason = format!(
         "{} is not allowed by the rules, and no callback that could allow it is registered",
         asked.tool_name
     );
     let input = asked.input.clone();
-    Running::Async(Box::pin(async move { permission::answered(Permission::deny(reason), &input) }))
+    CallbackRun::Async(Box::pin(async move {
+        permission::encode_response(Permission::deny(reason), &input)
+    }))
 }
 
 fn hook_id(index: usize) -> CallbackId {

@@ -1,4 +1,4 @@
-//! Asking an executable for its version, once per process.
+//! Detects the version of an executable, once per process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
@@ -13,18 +13,18 @@ use crate::error::Result;
 use crate::lock::lock;
 use crate::transport::{Launch, Output, before, output};
 
-/// How long `--version` may take. Tests of other things do not depend on a busy machine.
+/// The timeout of `--version`, longer in tests for the sake of busy machines.
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
 
-/// How much longer another start that asks is waited for before this one asks too. Only a start
-/// whose future is not polled takes longer.
+/// How much longer to wait for a probe that another start shares. Only a start whose future is not polled
+/// takes longer.
 const SHARED_MARGIN: Duration = Duration::from_secs(1);
 
-/// The answers so far, and the questions that are in flight.
+/// The outputs of earlier probes, and the probes that are in flight.
 static CACHE: LazyLock<Mutex<HashMap<CacheKey, Entry>>> = LazyLock::new(Mutex::default);
 
-/// Which program is asked, and as which user. A user who can replace the program can forge the
-/// answer, and forges it for the runs of that user only.
+/// The program and the user who runs it. A user who can replace the program can forge its output, and
+/// does so only for runs of that user.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct CacheKey {
     program: Program,
@@ -33,7 +33,7 @@ struct CacheKey {
 
 struct Entry {
     file: FileStamp,
-    answer: Arc<OnceCell<Result<Probe>>>,
+    probe: Arc<OnceCell<Result<Probe>>>,
 }
 
 /// What changes when a file is replaced or written.
@@ -62,50 +62,51 @@ impl FileStamp {
 }
 
 /// Returns what `program` prints for its version, as the CLI of `launch` would be run: with its
-/// user, environment and working directory. Asks once per file and user; concurrent starts share
-/// the question.
+/// user, environment and working directory. Runs the program once per file and user; concurrent starts
+/// share the probe.
 ///
 /// # Errors
-/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed) when the program cannot be started, which the run
-/// could not either.
+/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed) when the program cannot be started.
 pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
-    let Some(file) = FileStamp::of(program) else { return ask(program, launch, TIMEOUT).await };
+    let Some(file) = FileStamp::of(program) else {
+        return run_version(program, launch, TIMEOUT).await;
+    };
     let key = CacheKey { program: program.clone(), user: user_ids(launch) };
-    let answer = shared(&key, file);
+    let shared = shared(&key, file);
     let mut is_own = false;
-    let asked = answer.get_or_init(|| {
+    let probing = shared.get_or_init(|| {
         is_own = true;
-        ask(program, launch, TIMEOUT)
+        run_version(program, launch, TIMEOUT)
     });
-    // Large for a future that most starts do not need.
-    let asked = Box::pin(before(Instant::now() + TIMEOUT + SHARED_MARGIN, asked));
-    match asked.await {
+    // A large future that most starts do not need.
+    let probing = Box::pin(before(Instant::now() + TIMEOUT + SHARED_MARGIN, probing));
+    match probing.await {
         Ok(Some(Ok(printed @ Probe::Printed(_)))) => Ok(printed.clone()),
         Ok(Some(failed)) if is_own => {
-            forget(&key, &answer);
+            forget(&key, &shared);
             failed.clone()
         }
-        // The options of that other start may be the reason, or nobody polls it.
-        _ => Box::pin(ask(program, launch, TIMEOUT)).await,
+        // The options of the other start may be the reason, or its future is not polled.
+        _ => Box::pin(run_version(program, launch, TIMEOUT)).await,
     }
 }
 
 fn shared(key: &CacheKey, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {
     let mut cache = cache();
     match cache.get(key) {
-        Some(entry) if entry.file == file => entry.answer.clone(),
+        Some(entry) if entry.file == file => entry.probe.clone(),
         _ => {
-            let answer = Arc::<OnceCell<Result<Probe>>>::default();
-            cache.insert(key.clone(), Entry { file, answer: answer.clone() });
-            answer
+            let probe = Arc::<OnceCell<Result<Probe>>>::default();
+            cache.insert(key.clone(), Entry { file, probe: probe.clone() });
+            probe
         }
     }
 }
 
 /// Discards a failure, which may not happen the next time.
-fn forget(key: &CacheKey, answer: &Arc<OnceCell<Result<Probe>>>) {
+fn forget(key: &CacheKey, probe: &Arc<OnceCell<Result<Probe>>>) {
     let mut cache = cache();
-    if cache.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
+    if cache.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.probe, probe)) {
         cache.remove(key);
     }
 }
@@ -114,7 +115,7 @@ fn cache() -> MutexGuard<'static, HashMap<CacheKey, Entry>> {
     lock(&CACHE)
 }
 
-/// The user that the run's CLI runs as, by number.
+/// Returns the user ID and group ID of the CLI.
 fn user_ids(launch: &Launch) -> (u32, u32) {
     match launch.user() {
         Some(ids) => (ids.user, ids.group),
@@ -128,11 +129,11 @@ fn user_ids(launch: &Launch) -> (u32, u32) {
     }
 }
 
-async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Probe> {
+async fn run_version(program: &Program, launch: &Launch, timeout: Duration) -> Result<Probe> {
     let spec = launch.spec(program, &["--version".to_owned()]);
     let has_version = |line: &str| CliVersion::find_in(line).is_some();
     match output(&spec, timeout, has_version).await {
-        Ok(output) => Ok(answer(output, timeout)),
+        Ok(output) => Ok(evaluate(output, timeout)),
         Err(error) => {
             let failed = diagnose::spawn_failed(&error, program.path(), launch.cwd());
             Err(failed.caused_by(error))
@@ -140,16 +141,16 @@ async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Pr
     }
 }
 
-fn answer(output: Output, timeout: Duration) -> Probe {
+fn evaluate(output: Output, timeout: Duration) -> Probe {
     let Output { stdout, exit, timed_out } = output;
     if timed_out && CliVersion::find_in(&stdout).is_none() {
-        return Probe::Failed(format!("it printed no version within {} s", timeout.as_secs()));
+        return Probe::Failed(format!("no version was printed within {timeout:?}"));
     }
     match exit {
         _ if !stdout.trim().is_empty() => Probe::Printed(stdout),
         Some(status) if status.success() => Probe::Printed(stdout),
-        Some(status) => Probe::Failed(format!("it printed nothing and failed ({status})")),
-        None => Probe::Failed("it printed nothing, and its exit status is unknown".to_owned()),
+        Some(status) => Probe::Failed(format!("nothing was printed ({status})")),
+        None => Probe::Failed("nothing was printed, and the exit status is unknown".to_owned()),
     }
 }
 
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_program_is_run_as_the_run_itself() {
+    async fn the_program_is_run_with_the_options_of_the_run() {
         let folder = tempfile::tempdir().unwrap();
         let program = script(&folder, "echo \"1.2.3 $PWD $MARK $HOME.\"");
         let options = Options::new()
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_file_is_asked_once() {
+    async fn the_same_file_is_probed_once() {
         let folder = tempfile::tempdir().unwrap();
         let (program, count) = counting(&folder, "echo 1.2.3");
         let launch = launch(Options::new()).await;
@@ -216,7 +217,7 @@ mod tests {
             assert_eq!(probe(&program, &launch).await.unwrap(), printed("1.2.3\n"));
         }
         assert_eq!(count(), 1);
-        // Another file of the same size and age at the same path is asked again.
+        // Another file of the same size and age at the same path is probed again.
         let age = program.path().metadata().unwrap().modified().unwrap();
         let (program, count) = counting(&folder, "echo 1.2.4");
         fs::File::options().write(true).open(program.path()).unwrap().set_modified(age).unwrap();
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_answer_for_one_user_is_not_taken_for_another() {
+    async fn the_version_for_one_user_is_not_used_for_another() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let program = script(&folder, "echo 1.2.$(id -u)");
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn concurrent_starts_ask_once() {
+    async fn concurrent_starts_share_one_probe() {
         let folder = tempfile::tempdir().unwrap();
         let (program, count) = counting(&folder, "sleep 0.1; echo 1.2.3");
         let launch = launch(Options::new()).await;
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_start_that_is_dropped_while_it_asks_leaves_the_question_to_the_next() {
+    async fn a_dropped_start_leaves_the_probe_to_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let (program, count) = counting(&folder, "sleep 0.3; echo 1.2.3");
         let launch = launch(Options::new()).await;
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_neither_remembered_nor_shared_with_other_options() {
+    async fn a_failed_probe_is_neither_cached_nor_shared() {
         let folder = tempfile::tempdir().unwrap();
         let (program, count) =
             counting(&folder, "[ -n \"$MARK\" ] && sleep 0.2 && exit 7; echo 1.2.3");
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silence_failure_and_a_program_that_cannot_start_are_told_apart() {
+    async fn timeout_failure_and_spawn_error_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let launch = launch(Options::new()).await;
         let reason = |probe| match probe {
@@ -308,9 +309,9 @@ mod tests {
         };
         for silent in ["exec sleep 60", "echo words; exec sleep 60"] {
             let silent = script(&folder, silent);
-            let asked = ask(&silent, &launch, Duration::from_millis(100)).await.unwrap();
-            let reason = reason(asked);
-            assert!(reason.contains("no version within"), "{reason}");
+            let probe = run_version(&silent, &launch, Duration::from_millis(100)).await.unwrap();
+            let reason = reason(probe);
+            assert!(reason.contains("no version was printed within"), "{reason}");
         }
         let failing = script(&folder, "exit 7");
         assert!(reason(probe(&failing, &launch).await.unwrap()).contains('7'));

@@ -1,11 +1,11 @@
-//! Where the executable is.
+//! Locates the executable of the CLI.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where to look, as the host's options and environment say.
+/// Where to search, from the options and the environment of the host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     /// The option.
@@ -16,12 +16,12 @@ pub(crate) struct Places {
     pub(crate) path: Option<std::ffi::OsString>,
     /// The home directory.
     pub(crate) home: Option<PathBuf>,
-    /// Whether the names and rules of Windows hold.
+    /// Whether to use the file names and rules of Windows.
     pub(crate) windows: bool,
 }
 
 impl Places {
-    /// What this process has, with an explicit path if there is one.
+    /// Returns the locations of this process, with an explicit path if there is one.
     pub(crate) fn of_this_process(explicit: Option<PathBuf>) -> Self {
         let variable = std::env::var_os("CLAUDE_CLI_PATH").filter(|path| !path.is_empty());
         Self {
@@ -34,37 +34,37 @@ impl Places {
     }
 }
 
-/// Finds the executable: the option, the variable, `PATH`, then the places where installers put it.
+/// Finds the executable: the option, the variable, `PATH`, then the directories of installers.
 ///
-/// What was named explicitly is taken or refused; nothing else is tried then.
+/// A path that is set explicitly is used or rejected; nothing else is tried then.
 ///
 /// # Errors
-/// [`ErrorKind::CliNotFound`], saying where it looked.
+/// [`ErrorKind::CliNotFound`] with the paths that were searched.
 pub(crate) fn find(places: &Places) -> Result<PathBuf> {
     if let Some(path) = &places.explicit {
-        return named(path, "the option `cli_path`", places.windows);
+        return explicit(path, "the option `cli_path`", places.windows);
     }
     if let Some(path) = &places.variable {
-        return named(path, "the variable CLAUDE_CLI_PATH", places.windows);
+        return explicit(path, "the environment variable CLAUDE_CLI_PATH", places.windows);
     }
-    let mut looked = Vec::new();
+    let mut searched = Vec::new();
     for candidate in candidates(places) {
         if is_executable(&candidate) {
             return Ok(candidate);
         }
-        looked.push(candidate);
+        searched.push(candidate);
     }
-    let batch = places.windows.then(|| looked.iter().map(|path| path.with_extension("cmd")));
+    let batch = places.windows.then(|| searched.iter().map(|path| path.with_extension("cmd")));
     if let Some(path) = batch.into_iter().flatten().find(|path| path.is_file()) {
-        return Err(refused(&path, "on PATH", BATCH));
+        return Err(rejected(&path, "PATH", BATCH));
     }
-    let looked: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
+    let searched: Vec<String> = searched.iter().map(|path| path.display().to_string()).collect();
     Err(Error::new(
         ErrorKind::CliNotFound,
-        format!("no `{}` was found; looked for {}", name(places.windows), looked.join(", ")),
+        format!("`{}` was not found; searched {}", name(places.windows), searched.join(", ")),
     )
     .with_help(
-        "install it with `npm install -g @anthropic-ai/claude-code`, or name it with `cli_path` or \
+        "install the CLI with `npm install -g @anthropic-ai/claude-code`, or set `cli_path` or \
          CLAUDE_CLI_PATH",
     ))
 }
@@ -73,15 +73,14 @@ fn name(windows: bool) -> &'static str {
     if windows { "claude.exe" } else { "claude" }
 }
 
-/// Its arguments would be read by cmd.exe, which runs what stands in them.
-const BATCH: &str = "is a batch file, to which no arguments can be passed safely";
+/// Its arguments would be parsed by cmd.exe, which can execute parts of them.
+const BATCH: &str = "is a batch file, to which arguments cannot be passed safely";
 
-fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
-    let by = format!("named by {by}");
-    // A bare name would mean a file here now and one on PATH when it is started, and a relative
-    // path another file in another working directory.
+fn explicit(path: &Path, source: &str, windows: bool) -> Result<PathBuf> {
+    // A bare name would be resolved here and on PATH at the start, and a relative path would be another
+    // file in another working directory.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let why = if !path.exists() {
+    let reason = if !path.exists() {
         "does not exist"
     } else if path.is_dir() {
         "is a directory"
@@ -92,23 +91,24 @@ fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
     } else {
         return Ok(path);
     };
-    Err(refused(&path, &by, why))
+    Err(rejected(&path, source, reason))
 }
 
-fn refused(path: &Path, by: &str, why: &str) -> Error {
-    let help = if why == BATCH {
-        "name the native program with `cli_path`: `claude.exe`, in the package that npm installed"
+fn rejected(path: &Path, source: &str, reason: &str) -> Error {
+    let help = if reason == BATCH {
+        "set `cli_path` to the native program `claude.exe`, in the package that npm installed"
     } else {
-        "name the executable of the CLI, or leave it out to have it looked for"
+        "set the path of the CLI, or remove the setting to search for it"
     };
-    Error::new(ErrorKind::CliNotFound, format!("{} ({by}) {why}", path.display())).with_help(help)
+    let message = format!("`{}` (from {source}) {reason}", path.display());
+    Error::new(ErrorKind::CliNotFound, message).with_help(help)
 }
 
 fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
     let name = name(places.windows);
     let empty = OsStr::new("");
     let path = places.path.as_deref().unwrap_or(empty);
-    // A relative entry of PATH would mean another program in another directory.
+    // A relative entry of PATH would be another program in another directory.
     let on_path: Vec<PathBuf> = std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
@@ -127,17 +127,17 @@ fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
     on_path.into_iter().chain(installed.into_iter().flatten())
 }
 
-/// Whether Windows would have cmd.exe run it.
+/// Returns whether Windows would run the file with cmd.exe.
 fn is_batch_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Windows does not count dots and blanks at the end of a name.
+    // Windows ignores dots and spaces at the end of a name.
     let ending = name.trim_end_matches(['.', ' ']).rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| {
         ending.eq_ignore_ascii_case("cmd") || ending.eq_ignore_ascii_case("bat")
     })
 }
 
-/// Whether it is no program but a script of JavaScript, which something else runs.
+/// Returns whether the file is a JavaScript or TypeScript file, which needs a runtime.
 pub(super) fn is_script(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default();
     ["js", "mjs", "ts", "tsx", "jsx"].iter().any(|script| ending.eq_ignore_ascii_case(script))
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_named_is_taken_or_refused_and_nothing_else_tried() {
+    fn an_explicit_path_is_used_or_rejected_without_a_search() {
         let tree = tree(&[("text", false), ("a/claude", true)]);
         fs::create_dir(tree.path().join("directory")).unwrap();
         for (name, why) in [
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_of_installers_are_searched_in_order() {
+    fn the_directories_of_installers_are_searched_in_order() {
         let order =
             [".claude/local", ".local/bin", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
         for first in 0..order.len() {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_says_where_it_looked_and_what_to_do() {
+    fn the_error_names_the_searched_paths_and_help() {
         let tree = tree(&[]);
         let Err(error) = find(&places(&tree)) else { return };
         let text = error.to_string();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn batch_files_are_recognised_by_the_names_that_windows_goes_by() {
+    fn batch_files_are_recognized_by_their_names_on_windows() {
         for (name, batch) in [
             ("claude.cmd", true),
             (r"C:\npm\claude.CMD", true),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn on_windows_a_batch_file_is_refused_with_what_to_do() {
+    fn on_windows_a_batch_file_is_rejected_with_help() {
         let tree = tree(&[("claude.cmd", true), ("a/claude.cmd", true)]);
         let named = Places {
             explicit: Some(tree.path().join("claude.cmd")),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_named_means_the_same_file_from_everywhere() {
+    fn an_explicit_relative_path_is_made_absolute() {
         let here = std::env::current_dir().unwrap();
         let places = Places { explicit: Some("src/lib.rs".into()), ..Places::default() };
         let text = find(&places).unwrap_err().to_string();

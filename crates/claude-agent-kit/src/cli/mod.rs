@@ -14,26 +14,27 @@ use crate::prompt::Prompt;
 use crate::transport::Launch;
 use crate::warning::{Warning, WarningCode};
 
+pub(crate) use find::{Places, find};
 #[cfg(unix)]
 pub(crate) use program::find_on_path;
 pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
-use version::Probe;
+pub(crate) use version::{Probe, judge};
 
-/// The oldest CLI whose one-way form is understood.
-pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
+/// The oldest supported CLI for print mode.
+pub(crate) const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
 
-/// The oldest CLI that passes the session tests; `docs/cli-versions.md` says how it was found.
+/// The oldest CLI that passes the session tests; `docs/cli-versions.md` describes how it was determined.
 pub const MINIMUM_VERSION: CliVersion = CliVersion::new(2, 1, 261);
 
-/// What is asked of the version of a CLI.
+/// The requirements on the version of a CLI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionPolicy {
-    /// It is for the one-way form, which has no handshake that could tell.
+    /// The CLI is run in print mode, which has no handshake.
     pub(crate) print_mode: bool,
-    /// One that cannot be made out will do.
+    /// An unknown version is accepted.
     pub(crate) permissive: bool,
-    /// It is not asked for at all.
+    /// The version is not checked.
     pub(crate) skip: bool,
 }
 
@@ -41,7 +42,7 @@ pub(crate) struct VersionPolicy {
 #[derive(Debug)]
 pub(crate) struct Chosen {
     pub(crate) program: Program,
-    /// If it was asked for and could be made out.
+    /// `None` if it was not checked or is unknown.
     pub(crate) version: Option<CliVersion>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -51,11 +52,11 @@ pub(crate) struct Chosen {
 /// # Errors
 /// [`ErrorKind::CliNotFound`].
 pub(crate) fn find_program(options: &Options) -> Result<Program> {
-    let places = find::Places::of_this_process(options.host.cli_path.clone());
-    Program::of(find::find(&places)?, &options.host.runtime, &places)
+    let places = Places::of_this_process(options.host.cli_path.clone());
+    Program::of(find(&places)?, &options.host.runtime, &places)
 }
 
-/// The oldest version that will do.
+/// Returns the oldest supported version.
 pub(crate) fn minimum(print_mode: bool) -> CliVersion {
     if print_mode { MINIMUM_FOR_PRINT_MODE } else { MINIMUM_VERSION }
 }
@@ -78,7 +79,7 @@ impl VersionPolicy {
     }
 
     fn judge(self, program: Program, probe: &Probe) -> Result<Chosen> {
-        let error = match version::judge(probe, minimum(self.print_mode)) {
+        let error = match judge(probe, minimum(self.print_mode)) {
             Ok(version) => {
                 return Ok(Chosen { program, version: Some(version), warnings: Vec::new() });
             }
@@ -92,7 +93,7 @@ impl VersionPolicy {
         if self.print_mode && !self.permissive {
             return Err(error);
         }
-        // The handshake will tell, or the host has said that it does not mind.
+        // The handshake follows, or the host accepts an unknown version.
         let warning = Warning::new(code, error.to_string());
         Ok(Chosen { program, version: None, warnings: vec![warning] })
     }
@@ -107,18 +108,18 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Finds the CLI that a run with these options would start, and asks for its version: the option
+    /// Finds the CLI that a run with these options would start, and its version: the option
     /// [`cli_path`](Options::cli_path) if it is set, then `CLAUDE_CLI_PATH`, `PATH` and the
     /// directories of installers.
     ///
     /// Runs `--version` with the user, environment and working directory of the options, for at most
-    /// five seconds. The answer is remembered per file and user.
+    /// five seconds. The version is cached per file and user.
     ///
     /// # Errors
     /// [`CliNotFound`](ErrorKind::CliNotFound) when there is no CLI, or the named file is not
     /// executable; [`SpawnFailed`](ErrorKind::SpawnFailed) when it cannot be started;
     /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) when it is older than
-    /// [`MINIMUM_FOR_PRINT_MODE`]; [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
+    /// 1.0.0; [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
     /// [`VersionDetection`](ErrorKind::VersionDetection) when it prints no version;
     /// [`InvalidOptions`](ErrorKind::InvalidOptions) when the options are invalid or set a
     /// [`transport`](Options::transport), which starts the CLI itself;
@@ -130,26 +131,25 @@ impl Cli {
         let options = options.into();
         driver::require_runtime()?;
         if options.host.transport.is_some() {
-            let message =
-                "`transport` is set: the transport starts the CLI, and no local one is used";
+            let message = "no local CLI is used because `transport` is set";
             return Err(Error::new(ErrorKind::InvalidOptions, message)
-                .with_help("leave `transport` out to find the CLI of this machine"));
+                .with_help("remove `transport` to find the CLI of this machine"));
         }
         // Print mode is checked with a prompt; any will do.
         let prepared = prepare(&options, Some(&Prompt::from("hello")))?;
         let program = find_program(&options)?;
         let launch = driver::launch(&options, &prepared).await?;
         let probe = check::probe(&program, &launch).await?;
-        let version = version::judge(&probe, MINIMUM_FOR_PRINT_MODE)?;
+        let version = judge(&probe, MINIMUM_FOR_PRINT_MODE)?;
         Ok(Self { path: program.path().to_owned(), version })
     }
 
-    /// The executable.
+    /// Returns the path of the executable.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its version.
+    /// Returns the version.
     pub fn version(&self) -> CliVersion {
         self.version
     }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn with_a_transport_no_local_cli_is_looked_for() {
+    async fn with_a_transport_no_local_cli_is_searched() {
         let none =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
         let error = Cli::find(Options::new().transport(none)).await.unwrap_err();
@@ -218,7 +218,7 @@ mod tests {
         path
     }
 
-    fn times_asked(path: &Path) -> usize {
+    fn probe_count(path: &Path) -> usize {
         fs::read_to_string(path.with_extension("asked")).unwrap_or_default().lines().count()
     }
 
@@ -230,7 +230,7 @@ mod tests {
     type Row = (VersionPolicy, std::result::Result<Option<WarningCode>, ErrorKind>);
 
     #[tokio::test]
-    async fn each_version_is_taken_warned_about_or_refused_as_the_policy_says() {
+    async fn the_policy_decides_between_success_warning_and_error() {
         use ErrorKind::{UnsupportedCliVersion, VersionDetection};
         let folder = tempfile::tempdir().unwrap();
         let permissive = |policy| VersionPolicy { permissive: true, ..policy };
@@ -291,18 +291,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_start_asks_nobody_and_a_skipped_check_never_does() {
+    async fn a_second_start_uses_the_cache_and_a_skipped_check_runs_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = printing(&folder, "claude", "echo 2.9.9");
         let skip = VersionPolicy { skip: true, ..SESSION };
         let chosen = choose(&path, skip).await.unwrap();
         assert_eq!((chosen.program, chosen.version), (path.clone().into(), None));
-        assert_eq!(times_asked(&path), 0);
+        assert_eq!(probe_count(&path), 0);
         for policy in [SESSION, SESSION, PRINT] {
             let chosen = choose(&path, policy).await.unwrap();
             assert_eq!(chosen.version, Some(CliVersion::new(2, 9, 9)));
         }
-        assert_eq!(times_asked(&path), 1);
+        assert_eq!(probe_count(&path), 1);
         let missing = choose(&folder.path().join("missing"), SESSION).await;
         assert_eq!(missing.unwrap_err().kind(), ErrorKind::CliNotFound);
     }

@@ -1,4 +1,4 @@
-//! What is started: the CLI itself, or what runs a CLI that is a script.
+//! The program to start: the CLI, or the runtime of a CLI that is a script.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,55 +8,58 @@ use claude_wire::launch::Secret;
 use super::find::{Places, is_executable, is_script};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What runs a CLI that is a script of JavaScript.
+/// The runtime of a CLI that is a JavaScript file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
-    /// The program: a path, or a name on `PATH`. Node.js if there is none.
+    /// A path, or a name on `PATH`. Default: `node`.
     pub(crate) executable: Option<PathBuf>,
-    /// What it is told before the script.
+    /// The arguments before the script.
     pub(crate) arguments: Vec<Secret>,
 }
 
-/// A CLI that was found.
+/// The CLI and its runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Program {
     path: PathBuf,
-    /// What runs it, and what that is told first; none if it runs by itself.
+    /// The runtime and its arguments; `None` for a native program.
     runtime: Option<(PathBuf, Vec<String>)>,
 }
 
 impl Program {
-    /// The CLI at `path`, and what runs it.
+    /// Creates the program of the CLI at `path`.
     ///
     /// # Errors
-    /// [`ErrorKind::CliNotFound`], if it is a script and there is nothing that runs it.
+    /// [`ErrorKind::CliNotFound`] when it is a script and its runtime is not found.
     pub(super) fn of(path: PathBuf, runtime: &Runtime, places: &Places) -> Result<Self> {
         if !is_script(&path) {
             return Ok(Self::from(path));
         }
         let name = runtime.executable.as_deref().unwrap_or(Path::new("node"));
         let executable = find(name, places).ok_or_else(|| {
-            let message =
-                format!("{} is a script, and no {} was found", path.display(), name.display());
+            let message = format!(
+                "`{}` is a script, and its runtime `{}` was not found",
+                path.display(),
+                name.display()
+            );
             Error::new(ErrorKind::CliNotFound, message).with_help(
-                "name what runs it with `executable`, or name the native program with `cli_path`",
+                "set `executable` to its runtime, or set `cli_path` to the native program",
             )
         })?;
         let arguments = runtime.arguments.iter().map(|text| text.expose().to_owned()).collect();
         Ok(Self { path, runtime: Some((executable, arguments)) })
     }
 
-    /// The CLI itself.
+    /// Returns the path of the CLI.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is started.
+    /// Returns the program to start.
     pub(crate) fn executable(&self) -> &Path {
         self.runtime.as_ref().map_or(&self.path, |(executable, _)| executable)
     }
 
-    /// What stands before the arguments of the CLI.
+    /// Returns the arguments that precede those of the CLI.
     pub(crate) fn arguments_before(&self) -> impl Iterator<Item = OsString> {
         let script = self.runtime.iter().map(|_| self.path.clone().into_os_string());
         let first = self.runtime.iter().flat_map(|(_, arguments)| arguments);
@@ -70,10 +73,10 @@ impl From<PathBuf> for Program {
     }
 }
 
-/// A program by its path, or by its name on `PATH`.
+/// Finds a program by its path, or by its name on `PATH`.
 fn find(name: &Path, places: &Places) -> Option<PathBuf> {
     if name.components().count() > 1 {
-        // Another working directory must not mean another program.
+        // A relative path would be another program in another working directory.
         let path = std::path::absolute(name).ok()?;
         return is_executable(&path).then_some(path);
     }
@@ -83,7 +86,7 @@ fn find(name: &Path, places: &Places) -> Option<PathBuf> {
 }
 
 /// Finds an executable in the directories of `path`, a value of the variable `PATH`. Relative
-/// entries are skipped: they would mean another program in another working directory.
+/// entries are skipped: they would name another program in another working directory.
 pub(crate) fn find_on_path(name: &Path, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_run_by_what_was_named_or_by_node() {
+    fn a_script_is_run_by_the_configured_runtime_or_node() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["node", "bun"] {
             let path = folder.path().join(name);
@@ -123,11 +126,11 @@ mod tests {
         }
         let error = Program::of(script, &runtime(Some("deno")), &places).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CliNotFound);
-        assert!(error.to_string().contains("no deno was found"), "{error}");
+        assert!(error.to_string().contains("`deno` was not found"), "{error}");
     }
 
     #[test]
-    fn a_native_program_runs_by_itself() {
+    fn a_native_program_needs_no_runtime() {
         let native = PathBuf::from("/x/claude");
         let program = Program::of(native.clone(), &runtime(Some("bun")), &Places::default());
         let program = program.unwrap();

@@ -1,11 +1,11 @@
-//! Versions of the CLI: reading them, and what they allow.
+//! Parses and checks versions of the CLI.
 
 use std::fmt;
 
 use super::MINIMUM_FOR_PRINT_MODE;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A version of the CLI. A pre-release counts as the release it leads to.
+/// A version of the CLI. A pre-release is treated as its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "a version has these three numbers")]
 pub struct CliVersion {
@@ -18,12 +18,12 @@ pub struct CliVersion {
 }
 
 impl CliVersion {
-    /// A version of these three numbers.
+    /// Creates a version.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 
-    /// Takes the first `digits.digits.digits` of a text, whatever stands around it.
+    /// Returns the first `digits.digits.digits` in a text.
     pub(crate) fn find_in(text: &str) -> Option<Self> {
         let starts = text.char_indices().filter(|(at, first)| {
             // Not in the middle of a number.
@@ -54,16 +54,16 @@ impl fmt::Display for CliVersion {
 /// The outcome of running `--version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// The CLI printed this.
+    /// The output of the CLI.
     Printed(String),
-    /// The CLI printed no version, for this reason.
+    /// Why there is no output.
     Failed(String),
 }
 
-/// The version, if it will do.
+/// Returns the version if it is at least `minimum`.
 ///
 /// # Errors
-/// When it is older than `minimum`, or is not known.
+/// When the version is older than `minimum`, or unknown.
 pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
     let error = match probe {
         Probe::Printed(text) => match CliVersion::find_in(text) {
@@ -71,7 +71,7 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
             Some(version) => return Err(too_old(version, minimum, text)),
             None => Error::new(
                 ErrorKind::UnknownCliVersion,
-                format!("`--version` printed {:?}, which contains no version", shortened(text)),
+                format!("no version in the output of `--version`: {:?}", shortened(text)),
             )
             .with(|facts| facts.output = Some(shortened(text))),
         },
@@ -81,19 +81,19 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
         ),
     };
     Err(error.with_help(
-        "check that it is the `claude` executable and that it runs in a terminal, or accept an \
-         unknown version with `VersionCheck::Permissive`",
+        "check that the executable is `claude` and that it runs in a terminal, or accept an unknown \
+         version with `VersionCheck::Permissive`",
     ))
 }
 
 fn too_old(detected: CliVersion, minimum: CliVersion, output: &str) -> Error {
-    let mut help = "update it with `npm install -g @anthropic-ai/claude-code`".to_owned();
+    let mut help = "update the CLI with `npm install -g @anthropic-ai/claude-code`".to_owned();
     if detected >= MINIMUM_FOR_PRINT_MODE {
-        help += ", or make do with the one-way form of the option `print_mode`";
+        help += ", or set `print_mode(true)`, which supports older versions";
     }
     Error::new(
         ErrorKind::UnsupportedCliVersion,
-        format!("the CLI is version {detected}, and at least {minimum} is needed"),
+        format!("CLI version {detected} is not supported: the minimum is {minimum}"),
     )
     .with_help(help)
     .with(|facts| {
@@ -102,7 +102,7 @@ fn too_old(detected: CliVersion, minimum: CliVersion, output: &str) -> Error {
     })
 }
 
-/// The beginning of a text, for an error message.
+/// Returns the start of a text, for an error message.
 fn shortened(text: &str) -> String {
     text.trim().chars().take(100).collect()
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_whatever_stands_around_them() {
+    fn versions_are_found_within_other_text() {
         for (text, expected) in [
             ("claude v1.2.3\n", Some((1, 2, 3))),
             ("1.2.3", Some((1, 2, 3))),
@@ -120,7 +120,7 @@ mod tests {
             ("Claude Code CLI 1.2.3-beta.1", Some((1, 2, 3))),
             ("  1.2.3  \n", Some((1, 2, 3))),
             ("2.1.325 (Claude Code)", Some((2, 1, 325))),
-            ("node 20 says 1.2 and then 3.4.5", Some((3, 4, 5))),
+            ("node 20 with 1.2 and then 3.4.5", Some((3, 4, 5))),
             ("10.20.30.40", Some((10, 20, 30))),
             ("garbage", None),
             ("", None),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_outcome_of_the_check_has_its_error() {
+    fn each_outcome_of_the_probe_has_its_error() {
         let minimum = CliVersion::new(2, 0, 0);
         let printed = |text: &str| Probe::Printed(text.to_owned());
         for (probe, expected) in [
@@ -158,21 +158,21 @@ mod tests {
     }
 
     #[test]
-    fn errors_carry_what_was_seen_and_name_what_helps() {
+    fn errors_carry_the_output_and_help() {
         let minimum = CliVersion::new(2, 0, 0);
         let judge = |text: &str| judge(&Probe::Printed(text.to_owned()), minimum).unwrap_err();
         let old = judge("1.9.9 (Claude Code)\n");
         assert_eq!(old.detected_version(), Some(CliVersion::new(1, 9, 9)));
         assert!(old.to_string().contains(&minimum.to_string()), "{old}");
         assert_eq!(old.output(), Some("1.9.9 (Claude Code)"));
-        let suggestion = old.help().unwrap_or_default();
-        assert!(suggestion.contains("npm install -g @anthropic-ai/claude-code"), "{suggestion}");
-        assert!(suggestion.contains("`print_mode`"), "{suggestion}");
-        // Too old for that as well.
+        let help = old.help().unwrap_or_default();
+        assert!(help.contains("npm install -g @anthropic-ai/claude-code"), "{help}");
+        assert!(help.contains("`print_mode(true)`"), "{help}");
+        // Too old for print mode as well.
         assert!(!judge("0.9.9").to_string().contains("print_mode"));
         let strange = judge(&"é".repeat(1000));
         assert_eq!(strange.output(), Some("é".repeat(100).as_str()));
-        let suggestion = strange.help().unwrap_or_default();
-        assert!(suggestion.contains("`VersionCheck::Permissive`"), "{suggestion}");
+        let help = strange.help().unwrap_or_default();
+        assert!(help.contains("`VersionCheck::Permissive`"), "{help}");
     }
 }

@@ -1,12 +1,11 @@
-//! A missing login is told as a result.
+//! Recognizes missing or rejected credentials.
 
 use claude_wire::message::{ResultMessage, TerminalReason};
 
-/// Whether a turn failed because the CLI has no login, or one that is not accepted: no key, a
-/// wrong key, a login that ended.
+/// Returns whether a turn failed because the CLI is not logged in, or its key or login was rejected.
 ///
-/// The CLI does not fail then: it answers the turn with a result that is an error.
-pub(super) fn login_missing(result: &ResultMessage) -> bool {
+/// The CLI does not exit then: the turn has an error result.
+pub(super) fn is_login_missing(result: &ResultMessage) -> bool {
     if !result.is_error() {
         return false;
     }
@@ -14,14 +13,14 @@ pub(super) fn login_missing(result: &ResultMessage) -> bool {
     if status == Some(401) || result.api_error_type.as_deref() == Some("authentication_error") {
         return true;
     }
-    // Without any login the API is not asked, and only the text tells. An older CLI does not say
-    // what ended the turn.
+    // Without a login the CLI sends no request, and only the text shows the reason. Older CLIs do not
+    // report what ended the turn.
     let by_api = result.terminal_reason.as_ref().is_none_or(|why| *why == TerminalReason::ApiError);
-    by_api && result.result.iter().chain(result.errors.iter()).any(|text| tells_of_login(text))
+    by_api && result.result.iter().chain(result.errors.iter()).any(|text| is_login_error(text))
 }
 
-/// Whether the CLI says in a result or on stderr that its login is missing or not accepted.
-pub(super) fn tells_of_login(text: &str) -> bool {
+/// Returns whether a text of the CLI, from a result or from stderr, reports a missing or rejected login.
+pub(super) fn is_login_error(text: &str) -> bool {
     ["Not logged in", "Please run /login", "Invalid API key"].iter().any(|part| text.contains(part))
 }
 
@@ -34,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// The results of a recorded conversation.
+    /// Returns the results of a recorded conversation.
     fn results(recording: &Path) -> Vec<ResultMessage> {
         let text = fs::read_to_string(recording).unwrap();
         let lines = text.lines().filter_map(|line| line.strip_prefix("<< ")?.split_once(' '));
@@ -44,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_recordings_those_without_a_login_are_recognised() {
+    fn recordings_without_a_login_are_recognized() {
         let corpus =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325");
         let mut missing = Vec::new();
@@ -53,7 +52,7 @@ mod tests {
             let path = entry.unwrap().path();
             let results = results(&path);
             all += results.len();
-            if results.iter().any(login_missing) {
+            if results.iter().any(is_login_missing) {
                 missing.push(path.file_stem().unwrap().to_string_lossy().into_owned());
             }
         }
@@ -63,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn only_an_error_of_the_api_is_a_missing_login() {
+    fn only_api_errors_count_as_a_missing_login() {
         for (value, expected) in [
             (json!({"is_error": true, "result": "Not logged in · Please run /login"}), true),
             (json!({"is_error": true, "errors": ["Login expired · Please run /login"]}), true),
             (json!({"is_error": true, "result": "Invalid API key · Fix external API key"}), true),
             (json!({"is_error": true, "api_error_status": 401}), true),
             (json!({"is_error": true, "api_error_type": "authentication_error"}), true),
-            // The model may speak of it.
+            // The model may write the same text.
             (json!({"is_error": false, "result": "Please run /login"}), false),
             (json!({"result": "Please run /login"}), false),
             (
@@ -84,7 +83,7 @@ mod tests {
             let mut value = value;
             value["type"] = "result".into();
             let result: ResultMessage = serde_json::from_value(value.clone()).unwrap();
-            assert_eq!(login_missing(&result), expected, "{value}");
+            assert_eq!(is_login_missing(&result), expected, "{value}");
         }
     }
 }

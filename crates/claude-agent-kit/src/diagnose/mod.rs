@@ -1,9 +1,9 @@
-//! From what was seen of a process to an error that says what happened, where, and what to do.
+//! Turns what is known about a process into an error that names the failure, its cause and what to do.
 //!
-//! The cause of most failures stands on stderr, so that is asked first; the exit code and whether
-//! anything was written come after it.
+//! Most failures are explained on stderr, which is therefore examined first; then the exit status, and
+//! whether anything was written to stdout.
 
-mod clue;
+mod diagnosis;
 mod login;
 mod refusal;
 mod spawn;
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use claude_wire::id::SessionId;
 use claude_wire::session::{Exit, RunFailure};
 
-use self::clue::{Clue, NO_CONVERSATION, NO_MESSAGE};
+use self::diagnosis::{Diagnosis, NO_CONVERSATION, NO_MESSAGE};
 use crate::cli::CliVersion;
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
@@ -26,52 +26,48 @@ pub(crate) use self::refusal::refusal;
 pub(crate) use self::spawn::spawn_failed;
 pub(crate) use self::turn_failure::{retry_delay, turn_failure};
 
-/// What is known of a process.
+/// What is known about a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
-    /// The end of stderr, masked already.
+    /// The end of stderr, with secrets masked.
     pub(crate) stderr_tail: Arc<str>,
-    /// The end of stdout before the handshake ended, masked already.
+    /// The end of stdout before the handshake ended, with secrets masked.
     pub(crate) stdout_tail: String,
     /// The last line of stdout that was not a message, its first 4 KiB.
     pub(crate) last_malformed_line: Option<Bytes>,
     pub(crate) session_id: Option<SessionId>,
-    /// Why stdout could not be read any more.
+    /// Why reading stdout failed.
     pub(crate) read_error: Option<String>,
-    /// Flags that the host gave as extra arguments, without dashes.
+    /// The flags of `extra_args`, without dashes.
     pub(crate) extra_flags: Vec<String>,
     pub(crate) cli_version: Option<CliVersion>,
     pub(crate) cli_path: Option<PathBuf>,
     pub(crate) cwd: Option<PathBuf>,
-    /// How the process ended, for operations that were still open.
+    /// How the process exited, for operations that were in flight.
     pub(crate) exit: Option<Exit>,
-    /// What must not be shown, wherever it comes from.
+    /// The secrets that no text may contain.
     pub(crate) mask: Mask,
 }
 
-/// Why a run or a session failed.
+/// Returns the error of a run or a session that failed.
 pub(crate) fn failure(failure: &RunFailure, evidence: &Evidence) -> Error {
     if let Some(error) = unknown_option(failure, evidence) {
         return error;
     }
-    let clue = clue::of(failure, evidence);
-    let mut happened = happened(failure, evidence);
+    let mut summary = summary(failure, evidence);
     if let Some(reason) = &evidence.read_error {
-        happened = format!("{happened}, and its output could not be read ({reason})");
+        summary = format!("{summary} (reading stdout failed: {reason})");
     }
-    let error = told(kind_of(failure, evidence), &happened, clue, evidence);
+    let diagnosis = diagnosis::diagnose(failure, evidence);
+    let error = build_error(kind_of(failure, evidence), summary, diagnosis, evidence);
     error.with(|facts| match failure {
         RunFailure::Process { exit, stopped, .. } => {
             facts.exit = Some(*exit);
             facts.stopped_by_sdk = *stopped;
         }
         RunFailure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
-        RunFailure::ExitedDuringInit(exit) => {
-            facts.exit = Some(*exit);
-        }
-        RunFailure::InitializeTimeout(limit) => {
-            facts.limit = Some(*limit);
-        }
+        RunFailure::ExitedDuringInit(exit) => facts.exit = Some(*exit),
+        RunFailure::InitializeTimeout(limit) => facts.limit = Some(*limit),
         RunFailure::LineTooLong(size) => facts.size = Some(*size),
         RunFailure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
         RunFailure::TooManyMalformedLines(_, last) => {
@@ -100,54 +96,70 @@ fn kind_of(failure: &RunFailure, evidence: &Evidence) -> ErrorKind {
     }
 }
 
-fn happened(failure: &RunFailure, evidence: &Evidence) -> String {
+/// Describes what happened, without its cause.
+fn summary(failure: &RunFailure, evidence: &Evidence) -> String {
     let cli = evidence.cli();
     match failure {
         RunFailure::Process { stopped: true, .. } => {
-            format!("{cli} closed its output without a result, did not end, and was stopped")
+            format!("{cli} did not exit after closing stdout and was stopped")
         }
-        RunFailure::Process { exit, silent, .. } => {
-            let said = if *silent { " without having written anything" } else { "" };
-            format!("{cli} ended with {exit}{said}")
+        RunFailure::Process { exit, silent: true, .. } => {
+            format!("{cli} {} without writing any output", describe_exit(*exit))
         }
+        RunFailure::Process { exit, .. } => format!("{cli} {}", describe_exit(*exit)),
         RunFailure::NonZeroExitAfterResult(exit) => {
-            format!("{cli} ended with {exit} although its last result was not an error")
+            format!("{cli} {} after a successful result", describe_exit(*exit))
         }
         RunFailure::ExitedDuringInit(exit) => {
-            format!("{cli} ended with {exit} before it answered the handshake")
+            format!("{cli} {} before completing the handshake", describe_exit(*exit))
         }
         RunFailure::InitializeTimeout(limit) => {
-            format!("{cli} did not answer the handshake within {limit:?}")
+            format!("{cli} did not complete the handshake within {limit:?}")
         }
         RunFailure::InitializeRejected(reason) => {
             let reason = evidence.mask.apply_limited(reason, TEXT_BYTES);
-            format!("{cli} refused the handshake: {}", shortened(&reason))
+            format!("{cli} rejected the handshake: {}", shortened(&reason))
         }
         RunFailure::IdleTimeout => {
-            format!("{cli} was silent for longer than `Timeouts::idle` allows, and was stopped")
+            format!("{cli} sent nothing for longer than `Timeouts::idle` and was stopped")
         }
         RunFailure::TooManyMalformedLines(count, last) => {
-            format!("{count} lines in a row were no messages; the last: {last}")
+            format!("{cli} wrote {count} lines in a row that are not messages (last: {last})")
         }
         RunFailure::StdinNotRead(bytes) => {
-            format!("{cli} does not read stdin: {bytes} bytes of responses wait to be written")
+            format!("{cli} does not read stdin ({bytes} bytes of responses could not be written)")
         }
         RunFailure::LineTooLong(size) => {
-            format!("{cli} wrote a line of {size} bytes, more than `Limits::max_line_bytes` allows")
+            format!("{cli} wrote a line of {size} bytes, which exceeds `Limits::max_line_bytes`")
         }
     }
 }
 
-/// An error with everything that the evidence says about it.
-fn told(kind: ErrorKind, happened: &str, clue: Option<Clue>, evidence: &Evidence) -> Error {
-    let mut message = happened.to_owned();
-    if let Some(clue) = &clue {
-        message = format!("{message}: {}", clue.hint);
+/// Describes how a process exited, as the end of a sentence: `exited with status 1`.
+pub(crate) fn describe_exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exited with status {code}"),
+        Exit::Signal(signal) => format!("was terminated by signal {signal}"),
+        Exit::Unknown => "exited with an unknown status".to_owned(),
+    }
+}
+
+/// Builds an error from a summary, its diagnosis and the evidence.
+fn build_error(
+    kind: ErrorKind,
+    summary: String,
+    diagnosis: Diagnosis,
+    evidence: &Evidence,
+) -> Error {
+    let Diagnosis { cause, help } = diagnosis;
+    let mut message = summary;
+    if let Some(cause) = &cause {
+        message = format!("{message}: {cause}");
     }
     message.push_str(&evidence.quoted());
-    let mut error = Error::new(kind, evidence.mask.apply(&message));
-    if let Some(clue) = clue {
-        error = error.with_hint(evidence.mask.apply(&clue.hint)).with_help(clue.help);
+    let mut error = Error::new(kind, evidence.mask.apply(&message)).with_help(help);
+    if let Some(cause) = cause {
+        error = error.with_hint(evidence.mask.apply(&cause));
     }
     error.with(|facts| {
         facts.stderr_tail = evidence.stderr_if_any();
@@ -158,7 +170,7 @@ fn told(kind: ErrorKind, happened: &str, clue: Option<Clue>, evidence: &Evidence
     })
 }
 
-/// Returns a line as it came, unless it holds a secret.
+/// Returns a line, unchanged unless it contains a secret.
 fn masked(line: &Bytes, mask: &Mask) -> Bytes {
     let text = String::from_utf8_lossy(line);
     match masked_line(&text, mask) {
@@ -167,14 +179,15 @@ fn masked(line: &Bytes, mask: &Mask) -> Bytes {
     }
 }
 
-/// Masks a line of stdout. One of 4 KiB was cut, perhaps inside a secret.
+/// Masks a line of stdout. A line of 4 KiB was truncated, possibly within a secret.
 fn masked_line<'a>(line: &'a str, mask: &Mask) -> Cow<'a, str> {
     if line.len() < TEXT_BYTES { mask.apply(line) } else { mask.apply_to_start(line) }
 }
 
-/// A CLI that does not know a flag says so and ends, whatever else was waited for.
+/// Returns the error for a flag that the CLI does not support: the CLI reports it on stderr and exits,
+/// whatever the SDK was waiting for.
 fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
-    // Something else may complain in these words to the stderr of a CLI that works.
+    // Another program may write the same text to the stderr of a CLI that works.
     match failure {
         RunFailure::Process { silent: true, .. }
         | RunFailure::ExitedDuringInit(_)
@@ -190,27 +203,27 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
     let lines = || evidence.stderr_tail.lines();
     let option = lines()
         .find_map(|line| line.trim().strip_prefix("error: unknown option '")?.strip_suffix('\''))?;
-    // The CLI repeats the value, which is nobody's business.
+    // The CLI repeats the value, which may be a secret.
     let flag = option.split_once('=').map_or(option, |(flag, _)| flag);
     let output = format!("error: unknown option '{flag}'");
-    let advice = lines().map(str::trim).find(|line| line.starts_with("(Did you mean "));
-    let output = advice.map_or(output.clone(), |advice| format!("{output} {advice}"));
+    let similar = lines().map(str::trim).find(|line| line.starts_with("(Did you mean "));
+    let output = similar.map_or(output.clone(), |similar| format!("{output} {similar}"));
     let cli = evidence.cli();
     let name = flag.trim_start_matches('-');
     let (flag, output) = (evidence.mask.apply(flag), evidence.mask.apply(&output));
     let error = if evidence.extra_flags.iter().any(|extra| extra.trim_start_matches('-') == name) {
         Error::new(
             ErrorKind::InvalidOptions,
-            format!("{cli} does not know the flag {flag}, which stands in `extra_args`: {output}"),
+            format!("{cli} does not support the flag `{flag}` of `extra_args`: {output}"),
         )
-        .with_help("correct or remove it, or update the CLI if a newer one knows it")
+        .with_help("correct or remove the flag, or update the CLI")
     } else {
         Error::new(
             ErrorKind::UnsupportedCliVersion,
-            format!("{cli} does not know the flag {flag}: {output}"),
+            format!("{cli} does not support the flag `{flag}`: {output}"),
         )
         .with_help(
-            "update it with `npm install -g @anthropic-ai/claude-code`, or do without the option",
+            "update the CLI with `npm install -g @anthropic-ai/claude-code`, or remove the option",
         )
     };
     Some(error.with(|facts| {
@@ -233,7 +246,7 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
 }
 
 impl Evidence {
-    /// Names the CLI, so that an error says which one it was, and where it worked.
+    /// Names the CLI with its path, version and working directory.
     fn cli(&self) -> String {
         let path = self.cli_path.as_ref().map(|path| path.display().to_string());
         let version = self.cli_version.map(|version| version.to_string());
@@ -245,7 +258,7 @@ impl Evidence {
         format!("the CLI ({})", known.join(", "))
     }
 
-    /// Whether nothing was written before the handshake ended.
+    /// Returns whether nothing was written to stdout before the handshake ended.
     fn nothing_on_stdout(&self) -> bool {
         self.stdout_tail.trim().is_empty() && self.last_malformed_line.is_none()
     }
@@ -254,7 +267,7 @@ impl Evidence {
         Some(self.stderr_tail.clone()).filter(|tail| !tail.is_empty())
     }
 
-    /// The last that was said, for people.
+    /// Quotes the last lines of stderr and stdout.
     fn quoted(&self) -> String {
         let mut quoted = String::new();
         let stderr = last_lines(&self.stderr_tail);
@@ -264,20 +277,20 @@ impl Evidence {
         if let Some(line) = &self.last_malformed_line {
             let line = String::from_utf8_lossy(line);
             let line = shortened(&masked_line(&line, &self.mask));
-            quoted = format!("{quoted}; the last line of stdout that is no message is {line:?}");
+            quoted = format!("{quoted}; last non-protocol line on stdout: {line:?}");
         }
         quoted
     }
 }
 
-/// The most that is masked and kept of a text that the CLI or a callback sends about a failure:
-/// little enough to be masked between two messages.
+/// The maximum length of a text that the CLI or a callback sends about a failure: small enough to be
+/// masked between two messages.
 pub(crate) const TEXT_BYTES: usize = 4 * 1024;
 
-/// The most that a message quotes.
+/// The maximum number of characters that a message quotes.
 const QUOTED_CHARS: usize = 500;
 
-/// The last three lines that are not blank, and of those the end.
+/// Returns the end of the last three lines that are not blank.
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> =
         text.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
@@ -291,7 +304,7 @@ fn last_lines(text: &str) -> String {
     format!("…{end}")
 }
 
-/// The beginning of a text.
+/// Returns the start of a text.
 fn shortened(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(QUOTED_CHARS) {

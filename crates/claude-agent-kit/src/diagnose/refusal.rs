@@ -1,19 +1,19 @@
-//! Why an operation was not done.
+//! Errors of operations.
 
 use claude_wire::control::ControlFailure;
 use claude_wire::session::Rejection;
 
-use super::{Evidence, TEXT_BYTES};
+use super::{Evidence, TEXT_BYTES, describe_exit};
 use crate::error::{Error, ErrorKind};
 
-/// Why an operation was not done.
+/// Returns the error of an operation that the session or the CLI did not perform.
 pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, mut happened, help) = refused(refusal, operation);
+    let (kind, mut summary, help) = summarize(refusal, operation);
     if let (Rejection::Closed(_), Some(exit)) = (refusal, evidence.exit) {
-        happened = format!("{happened} (it ended with {exit})");
+        summary = format!("{summary} (the CLI {})", describe_exit(exit));
     }
     let masked = |text: &str| evidence.mask.apply_limited(text, TEXT_BYTES).into_owned();
-    let mut message = masked(&happened);
+    let mut message = masked(&summary);
     if let Rejection::Closed(_) = refusal {
         message.push_str(&evidence.quoted());
     }
@@ -53,86 +53,99 @@ pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence)
     })
 }
 
-/// The kind, what happened, and what to do if that is known.
-type Told = (ErrorKind, String, Option<&'static str>);
+/// The kind, a description of what happened, and the help if there is one.
+type Summary = (ErrorKind, String, Option<&'static str>);
 
-fn refused(refusal: &Rejection, operation: &str) -> Told {
-    let unsent =
-        |kind, reason: &str, help| (kind, format!("`{operation}` was not sent: {reason}"), help);
-    let undone = |kind, reason: &str| (kind, format!("`{operation}` was not done: {reason}"), None);
+fn summarize(refusal: &Rejection, operation: &str) -> Summary {
+    let not_sent = |kind, reason: &str, help| {
+        (kind, format!("`{operation}` was not sent: {reason}"), Some(help))
+    };
     match refusal {
         Rejection::ByCli(failure) => rejected(failure, operation),
         Rejection::TimedOut { timeout, .. } => (
             ErrorKind::ControlTimeout,
-            format!("the CLI did not answer `{operation}` within {timeout:?}"),
-            Some("it may have taken effect; ask for the state, or allow more time"),
+            format!("the CLI did not respond to `{operation}` within {timeout:?}"),
+            Some("check whether the operation took effect, or increase the timeout"),
         ),
         Rejection::ResponseTooLarge(size) => (
             ErrorKind::ResponseTooLarge,
-            format!("the answer to `{operation}` has {size} bytes and was not kept"),
-            Some("raise `Limits::max_line_bytes`"),
+            format!(
+                "the response to `{operation}` was discarded: its {size} bytes exceed \
+                 `Limits::max_line_bytes`"
+            ),
+            Some("increase the limit"),
         ),
         Rejection::UndecodableResponse(reason) => (
             ErrorKind::UndecodableResponse,
-            format!("the answer to `{operation}` could not be made out: {reason}"),
-            Some("it may have taken effect; see whether there is a newer version of this crate"),
+            format!("failed to decode the response to `{operation}`: {reason}"),
+            Some("check whether the operation took effect, and for a newer version of this crate"),
         ),
-        Rejection::Closed(reason) => {
-            undone(ErrorKind::TransportClosed, &format!("the CLI is gone, {reason}"))
-        }
+        Rejection::Closed(reason) => (
+            ErrorKind::TransportClosed,
+            format!("`{operation}` failed: the connection to the CLI is closed: {reason}"),
+            None,
+        ),
         Rejection::Unencodable(reason) => (
             ErrorKind::InvalidOptions,
-            format!("`{operation}` cannot be written as JSON: {reason}"),
+            format!("failed to encode `{operation}` as JSON: {reason}"),
             None,
         ),
         Rejection::DuplicateMessage => (
             ErrorKind::InvalidOptions,
             format!("`{operation}`: this session has already sent a message with the same ID"),
-            Some("give each message an ID of its own, or none"),
+            Some("give each message its own ID, or omit the ID"),
         ),
-        Rejection::HandshakeQueueFull => unsent(
+        Rejection::HandshakeQueueFull => not_sent(
             ErrorKind::InitQueueFull,
-            "too many operations wait for the handshake",
-            Some("wait for `ready()`"),
+            "too many operations are waiting for the handshake",
+            "wait for `ready()` first",
         ),
-        Rejection::TooManyPending => unsent(
+        Rejection::TooManyPending => not_sent(
             ErrorKind::TooManyPending,
-            "too much waits to be answered or written",
-            Some("wait for the answers of those before it"),
+            "too many requests are in flight, or the write buffer is full",
+            "wait for earlier operations first",
         ),
-        Rejection::NotInitialized => unsent(
+        Rejection::NotInitialized => not_sent(
             ErrorKind::NotInitialized,
-            "the handshake failed before",
-            Some("see the error of the session"),
+            "the handshake failed",
+            "check the error that `ready()` returns",
         ),
-        Rejection::InputEnded => unsent(ErrorKind::InputEnded, "the input was ended before", None),
-        Rejection::Stopped => undone(ErrorKind::SessionStopped, "the session was stopped"),
-        Rejection::CheckpointingNotEnabled => unsent(
+        Rejection::InputEnded => not_sent(
+            ErrorKind::InputEnded,
+            "the input of the session was ended",
+            "start a new session",
+        ),
+        Rejection::Stopped => (
+            ErrorKind::SessionStopped,
+            format!("`{operation}` failed: the session was stopped"),
+            Some("start a new session"),
+        ),
+        Rejection::CheckpointingNotEnabled => not_sent(
             ErrorKind::CheckpointingNotEnabled,
-            "files are not checkpointed",
-            Some("turn file checkpointing on in the options before the session starts"),
+            "file checkpointing is not enabled",
+            "set `file_checkpointing(true)` before the session starts",
         ),
     }
 }
 
-/// The CLI's own answer.
-fn rejected(failure: &ControlFailure, operation: &str) -> Told {
+/// Returns the error of an operation that the CLI rejected.
+fn rejected(failure: &ControlFailure, operation: &str) -> Summary {
     let reason = &failure.error;
-    // Old versions have no codes and only say so.
-    let unknown = reason.starts_with("Unsupported control request subtype");
+    // Older CLIs send no error code.
+    let is_unknown = reason.starts_with("Unsupported control request subtype");
     match failure.error_code.as_deref() {
-        code if code == Some("unsupported_request") || (code.is_none() && unknown) => (
+        code if code == Some("unsupported_request") || (code.is_none() && is_unknown) => (
             ErrorKind::Unsupported,
-            format!("the CLI does not know `{operation}`: {reason}"),
-            Some("update the CLI, or do without it"),
+            format!("the CLI does not support `{operation}`: {reason}"),
+            Some("update the CLI, or do not use this operation"),
         ),
         Some(code) => (
             ErrorKind::ControlRejected,
-            format!("the CLI refused `{operation}` ({code}): {reason}"),
+            format!("the CLI rejected `{operation}` ({code}): {reason}"),
             None,
         ),
         None => {
-            (ErrorKind::ControlRejected, format!("the CLI refused `{operation}`: {reason}"), None)
+            (ErrorKind::ControlRejected, format!("the CLI rejected `{operation}`: {reason}"), None)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why a process could not be started.
+//! Errors of starting a process.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,20 +6,21 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind};
 
-/// The error for a process that could not be started. The system often says only "not found",
-/// whether it is the directory, the program or its interpreter that is missing.
+/// Returns the error for a process that could not be started. The system often reports only "not found",
+/// whether the directory, the program or its interpreter is missing.
 pub(crate) fn spawn_failed(error: &io::Error, program: &Path, cwd: Option<&Path>) -> Error {
-    let (happened, help) = match cwd.and_then(|cwd| unusable(error, cwd)) {
-        Some(why) => (why, "give a directory that exists, or none to stay in that of the host"),
-        None => of_program(error, program),
+    let (cause, help) = match cwd.and_then(|cwd| unusable_cwd(error, cwd)) {
+        Some(cause) => {
+            (cause, "set `cwd` to an existing directory, or omit it to use that of the host")
+        }
+        None => program_error(error, program),
     };
-    Error::new(ErrorKind::SpawnFailed, format!("the CLI could not be started: {happened}"))
-        .with_help(help)
+    Error::new(ErrorKind::SpawnFailed, format!("failed to start the CLI: {cause}")).with_help(help)
 }
 
-/// What is wrong with the working directory, if it is to blame.
-fn unusable(error: &io::Error, cwd: &Path) -> Option<String> {
-    // The system does not fail like this for a directory.
+/// Returns the problem with the working directory, if it is the cause.
+fn unusable_cwd(error: &io::Error, cwd: &Path) -> Option<String> {
+    // Other errors are not caused by a directory.
     let kinds =
         [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory, io::ErrorKind::PermissionDenied];
     if !kinds.contains(&error.kind()) || cwd.as_os_str().is_empty() {
@@ -28,77 +29,81 @@ fn unusable(error: &io::Error, cwd: &Path) -> Option<String> {
     let shown = cwd.display();
     match cwd.metadata() {
         Ok(found) if !found.is_dir() => {
-            Some(format!("the working directory {shown} is not a directory"))
+            Some(format!("the working directory `{shown}` is not a directory"))
         }
-        // To look at it takes the same right as to enter it.
+        // Reading the metadata of `.` needs the same permission as entering the directory.
         Ok(_) => match cwd.join(".").metadata() {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Some(format!("the working directory {shown} may not be entered"))
+                Some(format!("access to the working directory `{shown}` is denied"))
             }
             _ => None,
         },
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
-            Some(format!("the working directory {shown} does not exist"))
+            Some(format!("the working directory `{shown}` does not exist"))
         }
-        Err(other) => Some(format!("the working directory {shown} cannot be used ({other})")),
+        Err(other) => Some(format!("the working directory `{shown}` is not accessible: {other}")),
     }
 }
 
-fn of_program(error: &io::Error, program: &Path) -> (String, &'static str) {
+fn program_error(error: &io::Error, program: &Path) -> (String, &'static str) {
     let shown = program.display();
     match error.kind() {
         io::ErrorKind::NotFound if !program.exists() => (
-            format!("{shown} does not exist (any more)"),
-            "see whether it was just updated or removed; install it with `npm install -g \
-             @anthropic-ai/claude-code`, or name it with `cli_path`",
+            format!("`{shown}` does not exist"),
+            "check whether the CLI was just updated or removed; install it with `npm install -g \
+             @anthropic-ai/claude-code`, or set `cli_path`",
         ),
         io::ErrorKind::NotFound => match interpreter(program) {
             Some(interpreter) => (
-                format!("{shown} is there, but its interpreter `{interpreter}` is missing"),
-                "install the interpreter, or the native CLI",
+                format!("the interpreter `{interpreter}` of `{shown}` was not found"),
+                "install the interpreter, or install the native CLI",
             ),
             None => (
-                format!("{shown} is there, but what loads it is missing: it is for another libc"),
-                "install the CLI on this system, so that the build for its libc (glibc or musl) \
-                 is chosen",
+                format!(
+                    "the loader of `{shown}` was not found: the CLI was built for a different C \
+                     library"
+                ),
+                "reinstall the CLI on this machine so that the installer selects the build for its C \
+                 library (glibc or musl)",
             ),
         },
         io::ErrorKind::PermissionDenied => (
-            format!("{shown} may not be executed ({error})"),
-            "make it executable with `chmod +x`, and see that its directories can be entered and \
-             its file system is not mounted `noexec`",
+            format!("`{shown}` cannot be executed: {error}"),
+            "make it executable with `chmod +x`, and check that its directories are accessible and \
+             its file system is not mounted with `noexec`",
         ),
         io::ErrorKind::ArgumentListTooLong => (
-            format!("the arguments and variables for {shown} are too long for the system"),
-            "shorten prompts and settings, or pass fewer variables on",
+            format!("the arguments and environment of `{shown}` exceed the limit of the system"),
+            "shorten prompts and settings, or pass fewer environment variables",
         ),
-        io::ErrorKind::ExecutableFileBusy => {
-            (format!("{shown} is being written"), "wait until its update is finished and try again")
-        }
-        _ if is_no_executable(error) => (
-            format!("{shown} is no program for this machine (exec format error)"),
-            "install the CLI for this processor and system; a script needs a `#!` line",
+        io::ErrorKind::ExecutableFileBusy => (
+            format!("another process is writing to `{shown}`"),
+            "wait until the update of the CLI has finished, and try again",
         ),
-        _ if is_out_of_processes(error) => (
-            format!("the system has no room for another process or file ({error})"),
-            "run fewer at a time, or raise the limits (`ulimit -u`, `ulimit -n`, memory)",
+        _ if is_exec_format_error(error) => (
+            format!("`{shown}` is not an executable for this platform: {error}"),
+            "install the CLI for this CPU and operating system; a script needs a `#!` line",
         ),
-        _ => (format!("{shown}: {error}"), "see that it runs by itself"),
+        _ if is_resource_limit(error) => (
+            format!("the system limit for processes, files or memory was reached: {error}"),
+            "run fewer sessions at a time, or raise the limits (`ulimit -u`, `ulimit -n`, memory)",
+        ),
+        _ => (format!("`{shown}`: {error}"), "check that it runs in a terminal"),
     }
 }
 
-/// ENOEXEC; on Windows that the file is not a valid application.
-fn is_no_executable(error: &io::Error) -> bool {
+/// Returns whether the error is ENOEXEC, or `ERROR_BAD_EXE_FORMAT` on Windows.
+fn is_exec_format_error(error: &io::Error) -> bool {
     error.raw_os_error() == Some(if cfg!(windows) { 193 } else { 8 })
 }
 
-/// EAGAIN, ENOMEM, EMFILE, ENFILE.
-fn is_out_of_processes(error: &io::Error) -> bool {
+/// Returns whether the error is EAGAIN, ENOMEM, EMFILE or ENFILE.
+fn is_resource_limit(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory)
         || cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// What the first line of a script names.
+/// Returns the interpreter of a script, from its first line.
 fn interpreter(program: &Path) -> Option<String> {
     let mut start = Vec::new();
     File::open(program).ok()?.take(256).read_to_end(&mut start).ok()?;
@@ -115,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    /// Tries to start the program and tells of the failure.
-    fn told(program: &Path, cwd: Option<&Path>) -> String {
+    /// Fails to start the program and returns the text of the error.
+    fn spawn_error(program: &Path, cwd: Option<&Path>) -> String {
         let mut command = Command::new(program);
         if let Some(cwd) = cwd {
             command.current_dir(cwd);
@@ -140,31 +145,31 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_directory_is_named_and_not_the_cli() {
+    fn a_missing_working_directory_is_named_in_place_of_the_cli() {
         let folder = tempfile::tempdir().unwrap();
         let good = file(&folder, "good", b"#!/bin/sh\n", 0o755);
-        let text = told(&good, Some(&folder.path().join("no-such-directory")));
-        assert!(text.contains("no-such-directory does not exist"), "{text}");
+        let text = spawn_error(&good, Some(&folder.path().join("no-such-directory")));
+        assert!(text.contains("no-such-directory` does not exist"), "{text}");
         assert!(!text.contains("good"), "{text}");
-        let text = told(&good, Some(&good));
-        assert!(text.contains("good is not a directory"), "{text}");
-        let text = told(&good, Some(&good.join("below")));
-        assert!(text.contains("below cannot be used"), "{text}");
+        let text = spawn_error(&good, Some(&good));
+        assert!(text.contains("good` is not a directory"), "{text}");
+        let text = spawn_error(&good, Some(&good.join("below")));
+        assert!(text.contains("below` is not accessible"), "{text}");
     }
 
     #[test]
-    fn what_is_wrong_with_the_program_is_told() {
+    fn the_problem_with_the_program_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let script = file(&folder, "script", b"#!/no/such/interpreter -x\necho\n", 0o755);
         let text_file = file(&folder, "text", b"#!/bin/sh\n", 0o644);
         for (program, part) in [
-            (&missing, "missing does not exist"),
-            (&script, "its interpreter `/no/such/interpreter -x` is missing"),
-            (&text_file, "text may not be executed"),
+            (&missing, "missing` does not exist"),
+            (&script, "the interpreter `/no/such/interpreter -x` of"),
+            (&text_file, "text` cannot be executed"),
         ] {
             for cwd in [None, Some(folder.path())] {
-                let text = told(program, cwd);
+                let text = spawn_error(program, cwd);
                 assert!(text.contains(part), "{text}");
                 assert!(!text.contains("working directory"), "{text}");
             }
@@ -172,19 +177,19 @@ mod tests {
     }
 
     #[test]
-    fn each_error_of_the_system_has_its_words() {
+    fn each_system_error_has_its_text() {
         let folder = tempfile::tempdir().unwrap();
         let program = file(&folder, "claude", b"\x7fELF", 0o755);
         for (code, part) in [
-            (2, "for another libc"),
-            (7, "too long for the system"),
-            (8, "no program for this machine"),
-            (11, "no room for another process"),
-            (12, "no room for another process"),
-            (13, "may not be executed"),
-            (24, "no room for another process"),
-            (26, "is being written"),
-            (5, "claude: "),
+            (2, "different C library"),
+            (7, "exceed the limit"),
+            (8, "not an executable for this platform"),
+            (11, "system limit"),
+            (12, "system limit"),
+            (13, "cannot be executed"),
+            (24, "system limit"),
+            (26, "is writing to"),
+            (5, "claude`: "),
         ] {
             let error = io::Error::from_raw_os_error(code);
             for cwd in [None, Some(folder.path()), Some(Path::new(""))] {
@@ -192,9 +197,9 @@ mod tests {
                 assert!(text.contains(part), "{code}: {text}");
             }
         }
-        // A directory that is missing is not to blame for too many arguments.
+        // A missing directory does not cause a too long argument list.
         let error = io::Error::from_raw_os_error(7);
         let text = spawn_failed(&error, &program, Some(Path::new("/no/such"))).to_string();
-        assert!(text.contains("too long"), "{text}");
+        assert!(text.contains("exceed the limit"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Why a turn failed, from its result.
+//! Errors of turns, from their results.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use claude_wire::message::{
 };
 use claude_wire::{Body, Number};
 
-use super::clue::{NO_CONVERSATION, NO_MESSAGE};
-use super::login::login_missing;
+use super::diagnosis::{NO_CONVERSATION, NO_MESSAGE};
+use super::login::is_login_missing;
 use super::{TEXT_BYTES, shortened};
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
 
-/// Returns why the turn of this result failed; `None` if it did not.
+/// Returns the error of a turn that failed; `None` if it succeeded.
 ///
-/// `retry_delay` is what the CLI last waited before it asked the API again.
+/// `retry_delay` is the delay before the last retry of the CLI.
 pub(crate) fn turn_failure(
     result: &ResultMessage,
     mask: &Mask,
@@ -24,24 +24,24 @@ pub(crate) fn turn_failure(
     if !result.is_error() {
         return None;
     }
-    let said = said(result, mask);
-    let kind = kind(result, &said);
+    let reason = reason(result, mask);
+    let kind = kind(result, &reason);
     let status = status(result);
-    let what = match status {
+    let summary = match status {
         Some(status) if kind == ErrorKind::ApiError => {
-            format!("{} (status {status})", happened(kind))
+            format!("{} (status {status})", summary(kind))
         }
-        _ => happened(kind).to_owned(),
+        _ => summary(kind).to_owned(),
     };
-    // The CLI's errors after an interrupt are diagnostics of its own.
-    let message = if said.is_empty() || kind == ErrorKind::Interrupted {
-        what
+    // The CLI's errors after an interrupt are internal diagnostics.
+    let message = if reason.is_empty() || kind == ErrorKind::Interrupted {
+        summary
     } else {
-        format!("{what}: {}", shortened(&said))
+        format!("{summary}: {}", shortened(&reason))
     };
     let error = Error::new(kind, message).with(|facts| {
         facts.session_id.clone_from(&result.session_id);
-        facts.output = Some(said).filter(|said| !said.is_empty());
+        facts.output = Some(reason).filter(|reason| !reason.is_empty());
         let code = result.api_error_type.as_deref();
         facts.code = code.map(|code| mask.apply_limited(code, TEXT_BYTES).into_owned());
         facts.api_status = status;
@@ -53,18 +53,18 @@ pub(crate) fn turn_failure(
     })
 }
 
-/// Returns how long the CLI waits before it asks the API again, if the message says so.
+/// Returns the delay before the next retry, if the message announces one.
 pub(crate) fn retry_delay(body: &Body) -> Option<Duration> {
     let Body::System(SystemMessage::ApiRetry(retry)) = body else { return None };
     retry.retry_delay_ms.as_ref().and_then(Number::as_u64).map(Duration::from_millis)
 }
 
-/// Returns the CLI's message about the failure: the text of the result if the API failed, otherwise its
+/// Returns the reason that the CLI gives: the text of the result if the API failed, otherwise its
 /// errors.
-fn said(result: &ResultMessage, mask: &Mask) -> String {
+fn reason(result: &ResultMessage, mask: &Mask) -> String {
     let text = result.result.as_deref().filter(|text| !text.is_empty());
-    let said = text.map_or_else(|| result.errors.as_slice().join("; "), str::to_owned);
-    mask.apply_limited(&said, TEXT_BYTES).into_owned()
+    let reason = text.map_or_else(|| result.errors.as_slice().join("; "), str::to_owned);
+    mask.apply_limited(&reason, TEXT_BYTES).into_owned()
 }
 
 fn status(result: &ResultMessage) -> Option<u16> {
@@ -73,11 +73,11 @@ fn status(result: &ResultMessage) -> Option<u16> {
 }
 
 /// Classifies the failure. Older CLIs send neither `api_error_type` nor `terminal_reason`.
-fn kind(result: &ResultMessage, said: &str) -> ErrorKind {
-    if login_missing(result) {
+fn kind(result: &ResultMessage, reason: &str) -> ErrorKind {
+    if is_login_missing(result) {
         return ErrorKind::LoginMissing;
     }
-    if [NO_CONVERSATION, NO_MESSAGE].iter().any(|words| said.contains(words)) {
+    if [NO_CONVERSATION, NO_MESSAGE].iter().any(|text| reason.contains(text)) {
         return ErrorKind::ConversationNotFound;
     }
     match result.subtype {
@@ -116,19 +116,19 @@ fn is_temporary(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::ApiError)
 }
 
-fn happened(kind: ErrorKind) -> &'static str {
+fn summary(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::LoginMissing => "the CLI has no valid login",
-        ErrorKind::ConversationNotFound => "the conversation to resume does not exist",
+        ErrorKind::LoginMissing => "the CLI is not logged in, or its credentials were rejected",
+        ErrorKind::ConversationNotFound => "the conversation to resume was not found",
         ErrorKind::MaxTurns => "the turn reached `max_turns`",
         ErrorKind::BudgetExceeded => "the run reached `max_budget_usd`",
         ErrorKind::NoStructuredOutput => "the model returned no output that matches the schema",
         ErrorKind::Refused => "the model refused to answer",
-        ErrorKind::RateLimited => "the API's rate limit was reached",
+        ErrorKind::RateLimited => "the rate limit of the API was reached",
         ErrorKind::Overloaded => "the API is overloaded",
-        ErrorKind::ModelNotFound => "the API does not offer the model",
+        ErrorKind::ModelNotFound => "the model was not found, or is not available to this account",
         ErrorKind::ApiError => "the request to the API failed",
-        ErrorKind::PromptTooLong => "the conversation does not fit into the model's context",
+        ErrorKind::PromptTooLong => "the conversation exceeds the context window of the model",
         ErrorKind::Interrupted => "the turn was interrupted",
         _ => "the turn failed",
     }
@@ -136,14 +136,17 @@ fn happened(kind: ErrorKind) -> &'static str {
 
 fn help(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        ErrorKind::LoginMissing => "set `ANTHROPIC_API_KEY`, or run `claude` and log in",
-        ErrorKind::ConversationNotFound => {
-            "resume it in the directory and with the home it was started with"
+        ErrorKind::LoginMissing => {
+            "set `ANTHROPIC_API_KEY`, or run `claude` in a terminal and log in"
         }
-        ErrorKind::MaxTurns => "raise `max_turns`, or resume the conversation",
-        ErrorKind::BudgetExceeded => "raise `max_budget_usd`, or resume the conversation",
+        ErrorKind::ConversationNotFound => {
+            "resume it with the working directory and home directory of its first run"
+        }
+        ErrorKind::MaxTurns => "increase `max_turns`, or resume the conversation",
+        ErrorKind::BudgetExceeded => "increase `max_budget_usd`, or resume the conversation",
         ErrorKind::RateLimited | ErrorKind::Overloaded => "try again later",
-        ErrorKind::ModelNotFound => "check `model`",
+        ErrorKind::ModelNotFound => "check the option `model`",
+        ErrorKind::NoStructuredOutput => "simplify the schema, or try again",
         ErrorKind::PromptTooLong => "shorten the prompt, or send `/compact` first",
         _ => return None,
     })
@@ -165,7 +168,7 @@ mod tests {
         turn_failure(&result, &Mask::default(), Some(Duration::from_secs(3)))
     }
 
-    /// The failures in all recordings of the real CLI, by recording.
+    /// Returns the failures in all recordings of the real CLI, by recording.
     fn recorded() -> BTreeMap<String, Error> {
         let corpus =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325");
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_recorded_failure_has_its_kind_and_its_reason() {
+    fn every_recorded_failure_has_its_kind_and_reason() {
         let recorded = recorded();
         for (name, kind, text) in [
             (
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_found_without_what_older_clis_do_not_say() {
+    fn results_of_older_clis_are_classified() {
         for (value, kind) in [
             (json!({"api_error_status": 429}), ErrorKind::RateLimited),
             (json!({"api_error_type": "rate_limit_error"}), ErrorKind::RateLimited),
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_is_told_where_waiting_helps() {
+    fn only_temporary_failures_have_a_retry_delay() {
         let after = |value| failure(value).unwrap().retry_after();
         let seconds = Some(Duration::from_secs(3));
         assert_eq!(after(json!({"is_error": true, "api_error_status": 429})), seconds);
@@ -253,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_in_what_the_cli_says_are_masked() {
+    fn secrets_in_the_reason_are_masked() {
         let key = format!("sk-ant-api03-{}", "a".repeat(40));
         let error = failure(json!({"is_error": true, "result": format!("bad key {key}")})).unwrap();
         assert!(!error.to_string().contains(&key), "{error}");

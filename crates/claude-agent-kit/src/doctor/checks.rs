@@ -1,4 +1,4 @@
-//! What is looked at besides the options and the CLI itself.
+//! Checks of the environment in which the CLI would run.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -16,7 +16,7 @@ use super::report::{Check, Finding};
 use crate::options::Options;
 use crate::small_file;
 
-/// Variables by which the CLI can log in.
+/// Environment variables with credentials of the CLI.
 const CREDENTIALS: [&str; 6] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -26,15 +26,15 @@ const CREDENTIALS: [&str; 6] = [
     "CLAUDE_CODE_USE_FOUNDRY",
 ];
 
-/// Where a run would be.
-pub(super) struct Place<'a> {
+/// The options and the environment of a run.
+pub(super) struct CheckContext<'a> {
     pub(super) options: &'a Options,
     /// The environment of this process.
     pub(super) variables: Variables,
 }
 
-impl Place<'_> {
-    /// A variable as the CLI would see it.
+impl CheckContext<'_> {
+    /// Returns an environment variable as the CLI would see it.
     fn variable(&self, name: &str) -> Option<OsString> {
         let settings = &self.options.settings;
         let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
@@ -47,8 +47,8 @@ impl Place<'_> {
         })
     }
 
-    /// Whether the CLI runs on another machine, or as somebody else: what is true here need not be
-    /// there.
+    /// Returns whether the CLI runs on another machine or as another user, where the results of these
+    /// checks may differ.
     fn is_elsewhere(&self) -> bool {
         self.options.host.transport.is_some() || self.options.host.user.is_some()
     }
@@ -63,21 +63,26 @@ impl Place<'_> {
             None => match std::env::current_dir() {
                 Ok(directory) => directory,
                 Err(error) => {
-                    let what = format!("that of this process is gone ({error})");
-                    return Some(Finding::problem(CHECK, what, "name one with `cwd`"));
+                    let what =
+                        format!("the working directory of this process no longer exists: {error}");
+                    return Some(Finding::problem(CHECK, what, "set `cwd`"));
                 }
             },
         };
         let shown = directory.display();
         if !directory.is_dir() {
-            let what = format!("{shown} is no directory");
-            return Some(Finding::problem(CHECK, what, "make it, or name another with `cwd`"));
+            let what = format!("`{shown}` is not a directory");
+            return Some(Finding::problem(
+                CHECK,
+                what,
+                "create it, or set `cwd` to another directory",
+            ));
         }
         Some(match try_to_write(&directory) {
-            Ok(()) => Finding::good(CHECK, format!("{shown} can be written")),
+            Ok(()) => Finding::good(CHECK, format!("`{shown}` is writable")),
             Err(error) => {
-                let what = format!("{shown} cannot be written ({error})");
-                Finding::warning(CHECK, what, "name another with `cwd` if tools are to write there")
+                let what = format!("`{shown}` is not writable: {error}");
+                Finding::warning(CHECK, what, "set `cwd` to another directory if tools write files")
             }
         })
     }
@@ -87,27 +92,31 @@ impl Place<'_> {
         if self.is_elsewhere() {
             return None;
         }
-        let help = "name another with the variable CLAUDE_CONFIG_DIR";
+        let help = "set the environment variable CLAUDE_CONFIG_DIR to a writable directory";
         let named = self.variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
         let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         let default = || Some(PathBuf::from(self.variable(home)?).join(".claude"));
         let Some(directory) = named.map(PathBuf::from).or_else(default) else {
-            let what = format!("the CLI is given neither CLAUDE_CONFIG_DIR nor {home}");
+            let what = format!("neither CLAUDE_CONFIG_DIR nor {home} is passed to the CLI");
             return Some(Finding::warning(CHECK, what, help));
         };
         let shown = directory.display();
-        // The CLI makes what is missing.
+        // The CLI creates missing directories.
         let Some(present) = directory.ancestors().find(|ancestor| ancestor.exists()) else {
-            return Some(Finding::problem(CHECK, format!("{shown} cannot be made"), help));
+            return Some(Finding::problem(CHECK, format!("`{shown}` cannot be created"), help));
         };
         Some(if !present.is_dir() {
-            let what = format!("{shown} cannot be made, because {} is a file", present.display());
+            let what = if present == directory {
+                format!("`{shown}` is a file")
+            } else {
+                format!("`{shown}` cannot be created: `{}` is a file", present.display())
+            };
             Finding::problem(CHECK, what, help)
         } else if let Err(error) = try_to_write(present) {
-            let what = format!("{shown} cannot be written, so no session can be kept ({error})");
+            let what = format!("`{shown}` is not writable, so sessions cannot be saved: {error}");
             Finding::warning(CHECK, what, help)
         } else {
-            Finding::good(CHECK, format!("{shown} can be written"))
+            Finding::good(CHECK, format!("`{shown}` is writable"))
         })
     }
 
@@ -116,19 +125,26 @@ impl Place<'_> {
         let filled = |name: &&str| self.variable(name).is_some_and(|value| !value.is_empty());
         let given: Vec<&str> = CREDENTIALS.into_iter().filter(filled).collect();
         if !given.is_empty() {
-            return Some(Finding::good(CHECK, format!("the CLI is given {}", given.join(", "))));
+            return Some(Finding::good(
+                CHECK,
+                format!("{} is passed to the CLI", given.join(" and ")),
+            ));
         }
         if self.has_key_helper() {
-            return Some(Finding::good(CHECK, "`settings` name an apiKeyHelper"));
+            return Some(Finding::good(CHECK, "`settings` contains an `apiKeyHelper`"));
         }
         if self.is_elsewhere() {
             return None;
         }
         let what = format!(
-            "none of {} reaches the CLI; it works only if `claude` was logged in by hand",
+            "none of {} is passed to the CLI; requests fail unless `claude` was logged in before",
             CREDENTIALS.join(", ")
         );
-        Some(Finding::warning(CHECK, what, "set ANTHROPIC_API_KEY, or run `claude` and log in"))
+        Some(Finding::warning(
+            CHECK,
+            what,
+            "set ANTHROPIC_API_KEY, or run `claude` in a terminal and log in",
+        ))
     }
 
     fn has_key_helper(&self) -> bool {
@@ -141,23 +157,26 @@ impl Place<'_> {
     pub(super) fn mcp_config(&self) -> Vec<Finding> {
         let settings = &self.options.settings;
         let here = if self.is_elsewhere() { &[] } else { settings.mcp_config_files.as_slice() };
-        let files = here.iter().map(|path| self.seen_by_cli(path));
+        let files = here.iter().map(|path| self.resolved(path));
         let findings = files.map(|path| match servers_in(&path) {
-            Ok(1) => Finding::good(Check::McpConfig, format!("{} has a server", path.display())),
+            Ok(1) => {
+                Finding::good(Check::McpConfig, format!("`{}` contains 1 server", path.display()))
+            }
             Ok(count) => {
-                Finding::good(Check::McpConfig, format!("{} has {count} servers", path.display()))
+                let what = format!("`{}` contains {count} servers", path.display());
+                Finding::good(Check::McpConfig, what)
             }
             Err(why) => {
-                let what = format!("{} cannot be used ({why})", path.display());
-                let help = "it has to be a JSON object with an object `mcpServers`";
+                let what = format!("`{}` is not valid: {why}", path.display());
+                let help = "pass a file with a JSON object that contains an object `mcpServers`";
                 Finding::problem(Check::McpConfig, what, help)
             }
         });
         findings.collect()
     }
 
-    /// A path as the CLI understands it, from its working directory.
-    fn seen_by_cli(&self, path: &Path) -> PathBuf {
+    /// Resolves a path as the CLI does, from its working directory.
+    fn resolved(&self, path: &Path) -> PathBuf {
         self.options.settings.cwd.as_ref().map_or_else(|| path.to_owned(), |cwd| cwd.join(path))
     }
 
@@ -167,17 +186,17 @@ impl Place<'_> {
         }
         let named = named_files(&self.options.settings).into_iter();
         let findings = named.map(|(option, path, kind)| {
-            let path = self.seen_by_cli(path);
-            let shown = format!("`{option}`: {}", path.display());
+            let path = self.resolved(path);
+            let shown = format!("`{option}`: `{}`", path.display());
             let (fits, what) = match kind {
-                Kind::File => (path.is_file(), "is no file"),
-                Kind::Directory => (path.is_dir(), "is no directory"),
-                Kind::Any => (path.exists(), "is not there"),
+                PathKind::File => (path.is_file(), "is not a file"),
+                PathKind::Directory => (path.is_dir(), "is not a directory"),
+                PathKind::Any => (path.exists(), "does not exist"),
             };
             if fits {
-                return Finding::good(Check::Files, format!("{shown} is there"));
+                return Finding::good(Check::Files, format!("{shown} exists"));
             }
-            let help = format!("make it, or name another with `{option}`");
+            let help = format!("create it, or change `{option}`");
             Finding::problem(Check::Files, format!("{shown} {what}"), &help)
         });
         findings.collect()
@@ -187,36 +206,39 @@ impl Place<'_> {
         let mode = &self.options.settings.permission_mode;
         let bypass = *mode == Some(PermissionMode::BypassPermissions);
         let sandboxed = self.variable("IS_SANDBOX").is_some_and(|value| value == "1");
-        (bypass && !sandboxed && !self.is_elsewhere() && is_root()).then(|| {
-            let help = "run as another user (`user`), choose another `permission_mode`, or set \
-                          IS_SANDBOX=1 if this really is a sandbox";
-            Finding::problem(Check::Permissions, "the CLI does not let root bypass them", help)
-        })
+        (bypass && !sandboxed && !self.is_elsewhere() && is_root()).then(root_finding)
     }
 }
 
-/// What something that an option names has to be.
-enum Kind {
+pub(super) fn root_finding() -> Finding {
+    let what = "the CLI does not allow root to bypass permissions";
+    let help = "run the CLI as another user (`user`), choose another `permission_mode`, or set \
+                IS_SANDBOX=1 if it runs in a sandbox";
+    Finding::problem(Check::Permissions, what, help)
+}
+
+/// The required kind of a path.
+enum PathKind {
     File,
     Directory,
     Any,
 }
 
-/// What the CLI reads at its start, by option.
-fn named_files(settings: &Settings) -> Vec<(&'static str, &Path, Kind)> {
+/// Returns the files and directories that the CLI reads at its start, by option.
+fn named_files(settings: &Settings) -> Vec<(&'static str, &Path, PathKind)> {
     let mut named = Vec::new();
     if let Some(SettingsSource::File(path)) = &settings.settings {
-        named.push(("settings", path.as_path(), Kind::File));
+        named.push(("settings", path.as_path(), PathKind::File));
     }
     if let Some(SystemPromptBase::File(path)) = &settings.system_prompt {
-        named.push(("system_prompt", path.as_path(), Kind::File));
+        named.push(("system_prompt", path.as_path(), PathKind::File));
     }
-    // An archive will do.
-    named.extend(settings.plugins.iter().map(|it| ("plugins", it.path.as_path(), Kind::Any)));
+    // A plugin may be an archive.
+    named.extend(settings.plugins.iter().map(|it| ("plugins", it.path.as_path(), PathKind::Any)));
     let root = settings.project_config_root.iter();
-    named.extend(root.map(|path| ("project_config_root", path.as_path(), Kind::Directory)));
+    named.extend(root.map(|path| ("project_config_root", path.as_path(), PathKind::Directory)));
     let added = settings.add_dirs.iter();
-    named.extend(added.map(|path| ("add_dirs", path.as_path(), Kind::Directory)));
+    named.extend(added.map(|path| ("add_dirs", path.as_path(), PathKind::Directory)));
     named
 }
 
@@ -230,17 +252,17 @@ fn is_root() -> bool {
     false
 }
 
-/// Writes a file and takes it away: rights alone do not tell, for root or on a disk that is full.
+/// Creates a file and removes it: permissions alone are not conclusive for root or on a full disk.
 fn try_to_write(directory: &Path) -> io::Result<()> {
     let path = directory.join(format!(".claude-agent-kit-{}", crate::random::uuid()));
     OpenOptions::new().write(true).create_new(true).open(&path)?;
     fs::remove_file(path)
 }
 
-/// How many servers a file configures. What is said of a failure shows no values.
+/// Returns the number of servers in a file. The reason of a failure contains no values.
 fn servers_in(path: &Path) -> Result<usize, String> {
     let text = small_file::read(path).map_err(|error| error.to_string())?;
     let config: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     let servers = config.get("mcpServers").and_then(Value::as_object);
-    servers.map(serde_json::Map::len).ok_or_else(|| "there are no `mcpServers`".to_owned())
+    servers.map(serde_json::Map::len).ok_or_else(|| "the object `mcpServers` is missing".to_owned())
 }

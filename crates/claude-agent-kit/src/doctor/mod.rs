@@ -1,10 +1,10 @@
-//! A look at everything that a run needs, before it is needed.
+//! Checks everything that a run needs.
 
 mod checks;
 mod report;
 #[cfg(test)]
 #[cfg(unix)]
-mod tests;
+pub(crate) mod tests;
 
 use std::ffi::OsString;
 use std::future::{Future, IntoFuture};
@@ -19,12 +19,13 @@ use crate::prompt::Prompt;
 use crate::session::Session;
 use crate::{Timeouts, driver};
 
-/// Looks at everything that a run with these options needs, and says what is wrong and what to do
-/// about it. Await what it gives.
+/// Checks everything that a run with these options needs, and returns a report of the problems with what
+/// to do about each. Await the returned value.
 ///
-/// It runs the CLI for its version only, as the user and with the environment and working directory
-/// of the options; [`handshake`](Doctor::handshake) has it started as a run would. It looks for credentials by the names of variables, opens no file that could hold some,
-/// and prints no values.
+/// The CLI is run only for its version, with the user, environment and working directory of the options;
+/// [`handshake`](Doctor::handshake) also starts a session. Credentials are checked by the names of
+/// environment variables only: files that may contain credentials are not opened, and no values are
+/// printed.
 ///
 /// ```no_run
 /// use claude_agent_kit::{Options, doctor};
@@ -33,7 +34,7 @@ use crate::{Timeouts, driver};
 /// let report = doctor(Options::new().model("sonnet")).await;
 /// print!("{report}");
 /// if !report.is_healthy() {
-///     // Each problem says what to do.
+///     // Each problem has a help text.
 /// }
 /// # }
 /// ```
@@ -41,9 +42,9 @@ pub fn doctor(options: impl Into<Options>) -> Doctor {
     Doctor { options: options.into(), layers: None, handshake: None }
 }
 
-/// An examination that was asked for. Await it.
+/// A check of options and environment. Await it to run it.
 #[derive(Clone, Debug)]
-#[must_use = "it looks at nothing until it is awaited"]
+#[must_use = "nothing is checked until it is awaited"]
 pub struct Doctor {
     options: Options,
     layers: Option<Layers>,
@@ -51,34 +52,35 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Looks at these layers too, and at the options as they are with them.
+    /// Checks these layers too, and the options merged with them. Replaces layers set before.
     pub fn layers(mut self, layers: Layers) -> Self {
         self.layers = Some(layers);
         self
     }
 
-    /// Starts the CLI as a session would, waits this long for its handshake, and stops it. No model
-    /// is asked. Hooks of the user's settings for the start of a session run.
+    /// Also starts a session, waits up to `limit` for the handshake, and stops the session. No request is
+    /// sent to the model. `SessionStart` hooks of the user's settings run.
     pub fn handshake(mut self, limit: Duration) -> Self {
         self.handshake = Some(limit);
         self
     }
 
-    async fn examine(self) -> Report {
+    async fn run(self) -> Report {
         let mut findings = Vec::new();
         let mut options = self.options;
         if let Some(layers) = self.layers {
             configuration(layers, &mut options, &mut findings);
         }
-        let prepared = examine_options(&options, &mut findings);
-        examine_cli(&options, prepared.as_ref(), &mut findings).await;
-        let place = checks::Place { options: &options, variables: std::env::vars_os().collect() };
-        findings.extend(place.working_directory());
-        findings.extend(place.config_directory());
-        findings.extend(place.credentials());
-        findings.extend(place.mcp_config());
-        findings.extend(place.files());
-        findings.extend(place.permissions());
+        let prepared = check_options(&options, &mut findings);
+        check_cli(&options, prepared.as_ref(), &mut findings).await;
+        let context =
+            checks::CheckContext { options: &options, variables: std::env::vars_os().collect() };
+        findings.extend(context.working_directory());
+        findings.extend(context.config_directory());
+        findings.extend(context.credentials());
+        findings.extend(context.mcp_config());
+        findings.extend(context.files());
+        findings.extend(context.permissions());
         if let Some(limit) = self.handshake {
             let healthy = findings.iter().all(|finding| finding.level() < Level::Problem);
             findings.push(handshake(options, limit, healthy).await);
@@ -92,9 +94,9 @@ impl IntoFuture for Doctor {
     type IntoFuture = Pin<Box<dyn Future<Output = Report> + Send>>;
 
     /// # Cancel safety
-    /// Dropping the future leaves no process behind.
+    /// Dropping the future ends the processes that it started.
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.examine())
+        Box::pin(self.run())
     }
 }
 
@@ -102,105 +104,116 @@ fn configuration(layers: Layers, options: &mut Options, findings: &mut Vec<Findi
     match layers.under(&*options) {
         Ok(merged) => {
             *options = merged;
-            findings.push(Finding::good(Check::Configuration, "all of it can be used"));
+            findings.push(Finding::good(Check::Configuration, "all sources are valid"));
         }
         Err(error) => findings.extend(error.problems().iter().map(|problem| {
-            let help = "correct it; what was to be configured is left out below";
+            let help = "correct it; the checks below do not include the configuration";
             Finding::problem(Check::Configuration, problem.to_string(), help)
         })),
     }
 }
 
-/// Checks the options, and returns what a run needs if they are valid.
-fn examine_options(options: &Options, findings: &mut Vec<Finding>) -> Option<Prepared> {
-    // Any prompt will do; print mode needs one.
+/// Checks the options, and returns the prepared options if they are valid.
+fn check_options(options: &Options, findings: &mut Vec<Finding>) -> Option<Prepared> {
+    // Print mode needs a prompt; any will do.
     let prompt = Prompt::from("hello");
     let prepared = match prepare(options, Some(&prompt)) {
         Ok(prepared) => prepared,
         Err(error) => {
             findings.extend(error.problems().iter().map(|problem| {
-                Finding::problem(Check::Options, problem.to_string(), "change or leave it out")
+                Finding::problem(
+                    Check::Options,
+                    problem.to_string(),
+                    "correct or remove the option",
+                )
             }));
             return None;
         }
     };
     if prepared.warnings.is_empty() {
-        findings.push(Finding::good(Check::Options, "they can be used together"));
+        findings.push(Finding::good(Check::Options, "the options are valid"));
     }
     findings.extend(prepared.warnings.iter().map(|warning| {
-        Finding::warning(Check::Options, warning.to_string(), "leave one of them out")
+        Finding::warning(Check::Options, warning.to_string(), "change the options")
     }));
     Some(prepared)
 }
 
-async fn examine_cli(options: &Options, prepared: Option<&Prepared>, findings: &mut Vec<Finding>) {
+async fn check_cli(options: &Options, prepared: Option<&Prepared>, findings: &mut Vec<Finding>) {
     if options.host.transport.is_some() {
-        let what = "the host reaches the CLI by a transport of its own; none is looked for";
+        let what = "a custom transport starts the CLI; no local executable is needed";
         findings.push(Finding::good(Check::Executable, what));
         return;
     }
     let program = match cli::find_program(options) {
         Ok(program) => program,
-        Err(error) => return findings.push(of_error(Check::Executable, &error)),
+        Err(error) => return findings.push(error_finding(Check::Executable, &error)),
     };
     findings.push(Finding::good(Check::Executable, program.path().display().to_string()));
     let Some(prepared) = prepared else {
-        // Without valid options it is not known with which environment to run it.
-        let what = "not checked, because the options are invalid";
+        // Without valid options the environment of the CLI is unknown.
+        let what = "not checked because the options are invalid";
         return findings.push(Finding::warning(Check::Version, what, "correct the options first"));
     };
     if let Err(error) = driver::require_runtime() {
-        return findings.push(of_error(Check::Version, &error));
+        return findings.push(error_finding(Check::Version, &error));
     }
     let launch = match driver::launch(options, prepared).await {
         Ok(launch) => launch,
-        Err(error) => return findings.push(of_error(Check::Options, &error)),
+        Err(error) => return findings.push(error_finding(Check::Options, &error)),
     };
     let policy = options.host.version_policy();
-    findings.extend(of_version(policy.check(program, &launch).await, policy));
+    findings.extend(version_findings(policy.check(program, &launch).await, policy));
 }
 
-/// What a run would make of the version.
-fn of_version(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
+/// Returns the findings about the version, as a run would treat it.
+fn version_findings(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
     const CHECK: Check = Check::Version;
     let chosen = match chosen {
         Ok(chosen) => chosen,
-        Err(error) => return vec![of_error(CHECK, &error)],
+        Err(error) => return vec![error_finding(CHECK, &error)],
     };
     if let Some(version) = chosen.version {
         let minimum = cli::minimum(policy.print_mode);
-        return vec![Finding::good(CHECK, format!("{version}; {minimum} is needed at least"))];
+        return vec![Finding::good(CHECK, format!("{version} (minimum {minimum})"))];
     }
     if policy.skip {
-        return vec![Finding::good(CHECK, "it was not asked for, as `VersionCheck::Skip` says")];
+        return vec![Finding::good(CHECK, "not checked because of `VersionCheck::Skip`")];
     }
-    let help = "a run tries it all the same; name another CLI with `cli_path` if that fails";
-    let warnings = chosen.warnings.iter();
-    warnings.map(|warning| Finding::warning(CHECK, warning.to_string(), help)).collect()
+    let help = "a run starts anyway; if it fails, set `cli_path` to another CLI";
+    let warnings = chosen.warnings.iter().map(|warning| {
+        let text = warning.to_string();
+        // The help of the warning is for a run that the host configures, not for the doctor.
+        let what = text.rsplit_once("; help: ").map_or(text.as_str(), |(what, _)| what);
+        Finding::warning(CHECK, what, help)
+    });
+    warnings.collect()
 }
 
-fn of_error(check: Check, error: &Error) -> Finding {
-    let help = error.help().unwrap_or("see what the text says");
-    Finding::problem(check, error.what(), help)
+fn error_finding(check: Check, error: &Error) -> Finding {
+    let help = error.help().unwrap_or("correct the reported cause");
+    Finding::problem(check, error.message(), help)
 }
+
+const HANDSHAKE_DONE: &str = "the CLI completed the handshake";
 
 async fn handshake(options: Options, limit: Duration, healthy: bool) -> Finding {
     if options.host.print_mode {
-        return Finding::good(Check::Handshake, "print mode has none");
+        return Finding::good(Check::Handshake, "not needed in print mode");
     }
     if !healthy {
-        let help = "see to the problems above first";
-        return Finding::warning(Check::Handshake, "it was not tried", help);
+        let help = "fix the problems above first";
+        return Finding::warning(Check::Handshake, "not attempted", help);
     }
     let session = match Session::start(options.timeouts(Timeouts::new().initialize(limit))).await {
         Ok(session) => session,
-        Err(error) => return of_error(Check::Handshake, &error),
+        Err(error) => return error_finding(Check::Handshake, &error),
     };
     match session.stop().await {
-        Ok(_) => Finding::good(Check::Handshake, "the CLI answered it"),
-        Err(error) => of_error(Check::Handshake, &error),
+        Ok(_) => Finding::good(Check::Handshake, HANDSHAKE_DONE),
+        Err(error) => error_finding(Check::Handshake, &error),
     }
 }
 
-/// The environment of this process, or what a test says.
+/// Environment variables.
 type Variables = Vec<(OsString, OsString)>;

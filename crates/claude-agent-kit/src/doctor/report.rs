@@ -1,8 +1,8 @@
-//! What an examination found.
+//! The report of the doctor.
 
 use std::fmt;
 
-/// Everything that an examination found; prints one line for each finding.
+/// The findings of a check. Displays one line for each finding.
 #[derive(Clone, Debug)]
 pub struct Report {
     findings: Vec<Finding>,
@@ -13,17 +13,17 @@ impl Report {
         Self { findings }
     }
 
-    /// The findings, in the order in which things were looked at.
+    /// Returns the findings, in the order of the checks.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Whether nothing was found that would keep a run from working.
+    /// Returns whether no problem was found that would make a run fail.
     pub fn is_healthy(&self) -> bool {
         self.problems().next().is_none()
     }
 
-    /// What would keep a run from working.
+    /// Returns the findings that would make a run fail.
     pub fn problems(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.level == Level::Problem)
     }
@@ -35,7 +35,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// One thing that was looked at.
+/// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     level: Level,
@@ -49,31 +49,34 @@ impl Finding {
         Self { level: Level::Good, check, what: what.into(), help: None }
     }
 
+    /// Creates a warning. A text that has its own help keeps it.
     pub(super) fn warning(check: Check, what: impl Into<String>, help: &str) -> Self {
-        let help = Some(help.to_owned());
-        Self { level: Level::Warning, check, what: what.into(), help }
+        let what = what.into();
+        let (what, help) = what.rsplit_once("; help: ").unwrap_or((&what, help));
+        let (what, help) = (what.to_owned(), Some(help.to_owned()));
+        Self { level: Level::Warning, check, what, help }
     }
 
     pub(super) fn problem(check: Check, what: impl Into<String>, help: &str) -> Self {
         Self { level: Level::Problem, ..Self::warning(check, what, help) }
     }
 
-    /// How bad it is.
+    /// Returns the severity.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// What was looked at.
+    /// Returns what was checked.
     pub fn check(&self) -> Check {
         self.check
     }
 
-    /// What was found.
+    /// Returns what was found.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// What to do about it; nothing if all is well.
+    /// Returns what to do about it; `None` at [`Level::Good`].
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()
     }
@@ -94,41 +97,41 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// All is well.
+    /// The check passed.
     Good,
-    /// Something may not work as it looks.
+    /// Something may not work as expected.
     Warning,
     /// A run would fail.
     Problem,
 }
 
-/// What is looked at.
+/// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Check {
-    /// Config files and variables.
+    /// Config files and environment variables.
     Configuration,
     /// The options.
     Options,
     /// The executable of the CLI.
     Executable,
-    /// Its version, and whether it runs at all.
+    /// The version of the CLI, and whether the CLI runs.
     Version,
     /// The working directory.
     WorkingDirectory,
-    /// Where the CLI keeps its own files.
+    /// The directory in which the CLI keeps its own files.
     ConfigDirectory,
-    /// How the CLI can log in.
+    /// The credentials of the CLI.
     Credentials,
     /// Files that configure MCP servers.
     McpConfig,
-    /// Other files and directories that options name.
+    /// Other files and directories that are named by options.
     Files,
-    /// Whether the CLI lets this user run without permissions.
+    /// Whether the CLI allows this user to bypass permissions.
     Permissions,
     /// The handshake.
     Handshake,

@@ -6,13 +6,13 @@ use std::path::Path;
 use claude_wire::Json;
 use claude_wire::settings::{EnvironmentPolicy, SystemPromptBase};
 
-use super::checks::Place;
+use super::checks::CheckContext;
 use super::*;
 use crate::{OsUser, VersionCheck};
 
-fn place<'a>(options: &'a Options, variables: &[(&str, &str)]) -> Place<'a> {
+fn context<'a>(options: &'a Options, variables: &[(&str, &str)]) -> CheckContext<'a> {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-    Place { options, variables: variables.collect() }
+    CheckContext { options, variables: variables.collect() }
 }
 
 /// Returns the level of a finding, which must contain these parts and have help unless the level is
@@ -34,19 +34,19 @@ fn working_directory_must_exist_and_be_writable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
-    let look = |cwd: &Path| place(&Options::new().cwd(cwd), &[]).working_directory().unwrap();
-    assert_eq!(level(&look(folder.path()), &["can be written"]), Level::Good);
+    let look = |cwd: &Path| context(&Options::new().cwd(cwd), &[]).working_directory().unwrap();
+    assert_eq!(level(&look(folder.path()), &["is writable"]), Level::Good);
     assert_eq!(folder.path().read_dir().unwrap().count(), 1, "no file remains");
     for missing in [file, folder.path().join("missing")] {
-        assert_eq!(level(&look(&missing), &["is no directory", "`cwd`"]), Level::Problem);
+        assert_eq!(level(&look(&missing), &["is not a directory", "`cwd`"]), Level::Problem);
     }
     // Even root cannot write there.
     if cfg!(target_os = "linux") {
         let unwritable = look(Path::new("/proc"));
-        assert_eq!(level(&unwritable, &["cannot be written", "`cwd`"]), Level::Warning);
+        assert_eq!(level(&unwritable, &["is not writable", "`cwd`"]), Level::Warning);
     }
-    let elsewhere = Options::new().cwd("/missing").user(OsUser::Ids { user: 1, group: 1 });
-    assert_eq!(place(&elsewhere, &[]).working_directory(), None);
+    let elsewhere = Options::new().cwd("/missing").user(OsUser::ids(1, 1));
+    assert_eq!(context(&elsewhere, &[]).working_directory(), None);
 }
 
 #[test]
@@ -58,20 +58,20 @@ fn config_directory_is_the_one_of_the_cli() {
     let inherit = Options::new();
     let clean = Options::new().environment(EnvironmentPolicy::Clean);
     let look = |options: &Options, variables: &[(&str, &str)]| {
-        place(options, variables).config_directory().unwrap()
+        context(options, variables).config_directory().unwrap()
     };
     let own = [("HOME", text(home))];
-    assert_eq!(level(&look(&inherit, &own), &[".claude can be written"]), Level::Good);
+    assert_eq!(level(&look(&inherit, &own), &[".claude` is writable"]), Level::Good);
     assert!(!home.join(".claude").exists(), "the file is not created");
     let none = look(&clean, &own);
     assert_eq!(level(&none, &["neither CLAUDE_CONFIG_DIR nor HOME"]), Level::Warning);
     let given = clean.clone().env("CLAUDE_CONFIG_DIR", text(&home.join("mine")));
-    assert_eq!(level(&look(&given, &own), &["mine can be written"]), Level::Good);
+    assert_eq!(level(&look(&given, &own), &["mine` is writable"]), Level::Good);
     let below_a_file = [("CLAUDE_CONFIG_DIR", text(&file)), ("HOME", "/")];
     assert_eq!(level(&look(&inherit, &below_a_file), &["is a file"]), Level::Problem);
     if cfg!(target_os = "linux") {
         let unwritable = look(&inherit, &[("HOME", "/proc")]);
-        let parts = ["no session can be kept", "CLAUDE_CONFIG_DIR"];
+        let parts = ["sessions cannot be saved", "CLAUDE_CONFIG_DIR"];
         assert_eq!(level(&unwritable, &parts), Level::Warning);
     }
 }
@@ -80,13 +80,13 @@ fn config_directory_is_the_one_of_the_cli() {
 fn credentials_are_found_by_name_and_never_shown() {
     const KEY: &str = "s3cr3t-key";
     let look = |options: &Options, variables: &[(&str, &str)]| {
-        let finding = place(options, variables).credentials().unwrap();
+        let finding = context(options, variables).credentials().unwrap();
         assert!(!format!("{finding} {finding:?}").contains("s3cr3t"), "{finding}");
         finding
     };
     let inherit = Options::new();
     let own = [("ANTHROPIC_API_KEY", KEY), ("CLAUDE_CODE_OAUTH_TOKEN", KEY)];
-    let parts = ["given ANTHROPIC_API_KEY, CLAUDE_CODE_OAUTH_TOKEN"];
+    let parts = ["ANTHROPIC_API_KEY and CLAUDE_CODE_OAUTH_TOKEN"];
     assert_eq!(level(&look(&inherit, &own), &parts), Level::Good);
     let none = ["none of ANTHROPIC_API_KEY", "log in"];
     assert_eq!(level(&look(&inherit, &[("ANTHROPIC_API_KEY", "")]), &none), Level::Warning);
@@ -103,21 +103,21 @@ fn credentials_are_found_by_name_and_never_shown() {
 fn mcp_config_files_must_be_valid() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, expected, part) in [
-        ("one.json", r#"{"mcpServers": {"a": {}}}"#, Level::Good, "has a server"),
-        ("two.json", r#"{"mcpServers": {"a": {}, "b": {}}}"#, Level::Good, "has 2 servers"),
-        ("none.json", r#"{"servers": "s3cr3t"}"#, Level::Problem, "no `mcpServers`"),
-        ("list.json", r#"["s3cr3t"]"#, Level::Problem, "no `mcpServers`"),
+        ("one.json", r#"{"mcpServers": {"a": {}}}"#, Level::Good, "1 server"),
+        ("two.json", r#"{"mcpServers": {"a": {}, "b": {}}}"#, Level::Good, "2 servers"),
+        ("none.json", r#"{"servers": "s3cr3t"}"#, Level::Problem, "`mcpServers` is missing"),
+        ("list.json", r#"["s3cr3t"]"#, Level::Problem, "`mcpServers` is missing"),
         ("broken.json", r#"{"s3cr3t""#, Level::Problem, "line 1 column"),
     ] {
         fs::write(folder.path().join(name), content).unwrap();
         let options = Options::new().cwd(folder.path()).mcp_config_files([name]);
-        let findings = place(&options, &[]).mcp_config();
+        let findings = context(&options, &[]).mcp_config();
         assert_eq!(findings.len(), 1);
         assert_eq!(level(&findings[0], &[name, part]), expected);
         assert!(!findings[0].to_string().contains("s3cr3t"));
     }
     let missing = Options::new().mcp_config_files(["/missing.json", "/"]);
-    let findings = place(&missing, &[]).mcp_config();
+    let findings = context(&missing, &[]).mcp_config();
     assert!(findings.iter().all(|finding| finding.level() == Level::Problem), "{findings:?}");
     assert_eq!(findings.len(), 2);
 }
@@ -126,12 +126,12 @@ fn mcp_config_files_must_be_valid() {
 fn root_cannot_bypass_permissions() {
     let root = rustix::process::geteuid().is_root();
     let look = |options: Options, variables: &[(&str, &str)]| {
-        place(&options, variables).permissions().is_some()
+        context(&options, variables).permissions().is_some()
     };
     let bypass = || Options::new().permission_mode("bypassPermissions");
     assert_eq!(look(bypass(), &[]), root);
     assert!(!look(bypass(), &[("IS_SANDBOX", "1")]));
-    assert!(!look(bypass().user(OsUser::Ids { user: 1, group: 1 }), &[]));
+    assert!(!look(bypass().user(OsUser::ids(1, 1)), &[]));
     assert!(!look(Options::new(), &[]));
 }
 
@@ -158,17 +158,17 @@ fn files_and_directories_of_options_must_exist() {
         for (name, fits) in [("file", may_be_file), ("dir", may_be_directory), ("gone", false)] {
             // Relative to the working directory of the CLI.
             let options = set(Options::new().cwd(folder.path()), name);
-            let findings = place(&options, &[]).files();
+            let findings = context(&options, &[]).files();
             assert_eq!(findings.len(), 1);
             let expected = if fits { Level::Good } else { Level::Problem };
             let path = folder.path().join(name);
             assert_eq!(level(&findings[0], &[option, text(&path)]), expected, "{}", findings[0]);
             assert!(fits || findings[0].help().unwrap().contains(option));
-            let elsewhere = options.user(OsUser::Ids { user: 1, group: 1 });
-            assert!(place(&elsewhere, &[]).files().is_empty());
+            let elsewhere = options.user(OsUser::ids(1, 1));
+            assert!(context(&elsewhere, &[]).files().is_empty());
         }
     }
-    assert!(place(&Options::new(), &[]).files().is_empty());
+    assert!(context(&Options::new(), &[]).files().is_empty());
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn doctor_judges_the_version_like_a_run() {
     let look = |options: Options| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let mut findings = Vec::new();
-        let prepared = examine_options(&options, &mut Vec::new());
-        runtime.block_on(examine_cli(&options, prepared.as_ref(), &mut findings));
+        let prepared = check_options(&options, &mut Vec::new());
+        runtime.block_on(check_cli(&options, prepared.as_ref(), &mut findings));
         assert_eq!(findings.len(), 2, "{findings:?}");
         assert_eq!(findings[1].check(), Check::Version);
         findings.remove(1)
@@ -195,7 +195,7 @@ fn doctor_judges_the_version_like_a_run() {
     assert_eq!(level(&look(old.clone()), &["1.9.9"]), Level::Problem);
     assert_eq!(level(&look(old.clone().print_mode(true)), &["1.9.9"]), Level::Good);
     let skipped = look(old.version_check(VersionCheck::Skip));
-    assert_eq!(level(&skipped, &["not asked", "VersionCheck::Skip"]), Level::Good);
+    assert_eq!(level(&skipped, &["not checked", "VersionCheck::Skip"]), Level::Good);
     // In a session the handshake decides; print mode has none.
     assert_eq!(level(&look(odd.clone()), &["version", "cli_path"]), Level::Warning);
     let print = odd.print_mode(true);
@@ -204,4 +204,95 @@ fn doctor_judges_the_version_like_a_run() {
         level(&look(print.version_check(VersionCheck::Permissive)), &["version"]),
         Level::Warning
     );
+}
+
+/// Returns every finding once, for the list of messages.
+pub(crate) fn example_findings(folder: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    example_options(folder, &mut findings);
+    example_places(folder, &mut findings);
+    example_files(folder, &mut findings);
+    findings.push(checks::root_finding());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let limit = Duration::from_secs(1);
+    let print = Options::new().print_mode(true);
+    findings.push(runtime.block_on(handshake(print, limit, true)));
+    findings.push(runtime.block_on(handshake(Options::new(), limit, false)));
+    let missing = Options::new().cli_path("/opt/missing");
+    findings.push(runtime.block_on(handshake(missing, limit, true)));
+    findings.push(Finding::good(Check::Handshake, HANDSHAKE_DONE));
+    findings
+}
+
+fn example_options(folder: &Path, findings: &mut Vec<Finding>) {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let layers = |text: &str| Options::layered().file_text("agent.json", text);
+    configuration(layers(r#"{"model": "m"}"#), &mut Options::new(), findings);
+    configuration(layers(r#"{"modle": "m"}"#), &mut Options::new(), findings);
+    configuration(layers(r#"{"model": 1}"#), &mut Options::new(), findings);
+    let ignored = Options::new().env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "1 minute");
+    let both = Options::new().permission_prompts("none").permission_prompt_tool("p");
+    for options in [Options::new(), Options::new().max_turns(0), both, ignored] {
+        check_options(&options, findings);
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let transport = crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("")) });
+    let mut look = |options: Options| {
+        let prepared = check_options(&options, &mut Vec::new());
+        runtime.block_on(check_cli(&options, prepared.as_ref(), findings));
+    };
+    look(Options::new().transport(transport));
+    look(Options::new().cli_path("/opt/missing"));
+    for (name, script) in [("claude", "echo 2.1.325"), ("old", "echo 1.9.9"), ("odd", "echo hello")]
+    {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        look(Options::new().cli_path(&path));
+    }
+    let good = || Options::new().cli_path(folder.join("claude"));
+    look(good().max_turns(0));
+    look(good().version_check(VersionCheck::Skip));
+}
+
+fn example_places(folder: &Path, findings: &mut Vec<Finding>) {
+    let file = folder.join("file");
+    fs::write(&file, "").unwrap();
+    for cwd in [folder, &folder.join("missing"), Path::new("/proc")] {
+        findings.extend(context(&Options::new().cwd(cwd), &[]).working_directory());
+    }
+    let inherit = Options::new();
+    let config = |variables: &[(&str, &str)]| context(&inherit, variables).config_directory();
+    findings.extend(config(&[("HOME", text(folder))]));
+    findings.extend(config(&[("CLAUDE_CONFIG_DIR", text(&file))]));
+    findings.extend(config(&[("HOME", text(&file))]));
+    findings.extend(config(&[("HOME", "/proc")]));
+    findings.extend(config(&[]));
+    let key = [("ANTHROPIC_API_KEY", "x")];
+    findings.extend(context(&inherit, &key).credentials());
+    findings.extend(context(&inherit, &[]).credentials());
+    let helper = Json::from_text(r#"{"apiKeyHelper": "x"}"#).unwrap();
+    findings.extend(context(&Options::new().settings(helper), &[]).credentials());
+}
+
+fn example_files(folder: &Path, findings: &mut Vec<Finding>) {
+    for (name, content) in [
+        ("one.json", r#"{"mcpServers": {"a": {}}}"#),
+        ("two.json", r#"{"mcpServers": {"a": {}, "b": {}}}"#),
+        ("none.json", "{}"),
+        ("broken.json", "{"),
+    ] {
+        fs::write(folder.join(name), content).unwrap();
+        let options = Options::new().cwd(folder).mcp_config_files([name]);
+        findings.extend(context(&options, &[]).mcp_config());
+    }
+    for options in [
+        Options::new().add_dir(folder),
+        Options::new().add_dir("/missing"),
+        Options::new().settings(Path::new("/missing.json")),
+        Options::new().plugins(["/missing"]),
+    ] {
+        findings.extend(context(&options, &[]).files());
+    }
 }

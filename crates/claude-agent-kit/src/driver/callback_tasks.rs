@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
 use super::{Handles, WarningSink};
-use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
+use crate::callback::{Call, CallResult, CallbackRun, CancelToken, IgnoredFields, Registry};
 use crate::commands::CommandSender;
 use crate::feed::{Feed, Piece};
 use crate::panics;
@@ -53,13 +53,9 @@ impl CallbackTasks {
     ) -> Self {
         let (feed, warnings) = (handles.feed.clone(), handles.warnings.clone());
         let reporter = Reporter { feed, warnings };
-        let of_misfits = reporter.clone();
-        let registry = registry.on_misfit(move |Misfit { event, fields }| {
-            let message = format!(
-                "the response to the `{event}` hook contained fields that the event does not support; they were not sent: {}",
-                fields.join(", ")
-            );
-            of_misfits.warn(Warning::new(WarningCode::HookFieldIgnored, message));
+        let for_ignored_fields = reporter.clone();
+        let registry = registry.on_ignored_fields(move |IgnoredFields { event, fields }| {
+            for_ignored_fields.warn(unsupported_fields(&event, &fields));
         });
         let commands = handles.commands.clone();
         let registry = registry.connect_servers(&commands);
@@ -80,7 +76,7 @@ impl CallbackTasks {
         let session = self.session.clone();
         let call = Call { request, line, origin, session, cancel: cancel.clone() };
         let task = match self.registry.call(call) {
-            Some(Running::Async(future)) => {
+            Some(CallbackRun::Async(future)) => {
                 let span = tracing::debug_span!("claude_callback", what);
                 let reporter = self.reporter.clone();
                 let task = CallbackTask {
@@ -92,7 +88,7 @@ impl CallbackTasks {
                 };
                 Some(self.runtime.spawn(task.instrument(span)).abort_handle())
             }
-            Some(Running::Blocking(function)) => {
+            Some(CallbackRun::Blocking(function)) => {
                 let token = cancel.clone();
                 drop(self.runtime.spawn_blocking(move || block(function, report, &token)));
                 None
@@ -178,14 +174,26 @@ impl Future for CallbackTask {
 impl CallbackTask {
     fn warn_if_blocked(&self, held: Duration) {
         if held > BLOCKED {
-            let what = self.what;
-            let message = format!(
-                "a callback for {what} held its thread for {held:?}; give one that blocks to \
-                 `on_blocking`"
-            );
-            self.reporter.warn(Warning::new(WarningCode::CallbackBlocked, message));
+            self.reporter.warn(blocked(self.what, held));
         }
     }
+}
+
+pub(crate) fn unsupported_fields(event: &str, fields: &[String]) -> Warning {
+    let message = format!(
+        "the response to the `{event}` hook contained fields that the event does not support; they \
+         were not sent: {}; help: remove these fields",
+        fields.join(", ")
+    );
+    Warning::new(WarningCode::HookFieldIgnored, message)
+}
+
+pub(crate) fn blocked(what: &str, held: Duration) -> Warning {
+    let message = format!(
+        "a callback blocked its thread for {held:?} ({what}); help: register blocking callbacks with \
+         `on_blocking`"
+    );
+    Warning::new(WarningCode::CallbackBlocked, message)
 }
 
 fn block(

@@ -29,6 +29,12 @@ use claude_wire::session::{Effect, Event, Exit, Machine, RunCost, RunEnd, Waiter
 use claude_wire::{Frame, Framer};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+#[cfg(test)]
+pub(crate) use callback_tasks::{blocked, unsupported_fields};
+#[cfg(test)]
+pub(crate) use publish::runtime_gone;
+#[cfg(test)]
+pub(crate) use start::transport_failed;
 pub(crate) use start::{Handles, RunGuard, RunKind, launch, require_runtime, start};
 pub(crate) use warning_sink::WarningSink;
 

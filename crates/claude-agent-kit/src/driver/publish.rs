@@ -22,7 +22,7 @@ impl Driver {
             self.feed.push(&mut self.batch, self.machine.has_waiters());
         }
         if let Some(id) = &self.machine.evidence().session_id {
-            self.events.name(id);
+            self.events.set_session_id(id);
         }
     }
 
@@ -159,15 +159,16 @@ impl Drop for Driver {
         if self.turns.any_started() {
             lock(&self.cost).sum.is_complete = false;
         }
-        let error = Error::new(
-            ErrorKind::RuntimeGone,
-            "the Tokio runtime was shut down while the session was running",
-        )
-        .with_help("keep the runtime for as long as the session is needed");
-        self.publish_end(Some(error), None);
+        self.publish_end(Some(runtime_gone()), None);
         // After the cause is published: a sender that finds the channel closed reads the cause.
         self.commands.close().for_each(drop);
     }
+}
+
+pub(crate) fn runtime_gone() -> Error {
+    let message = "the Tokio runtime was shut down while the session was running";
+    Error::new(ErrorKind::RuntimeGone, message)
+        .with_help("keep the runtime for as long as the session is needed")
 }
 
 /// Logs a response without a pending operation.

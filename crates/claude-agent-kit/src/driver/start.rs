@@ -205,7 +205,7 @@ pub(crate) async fn launch(options: &Options, prepared: &Prepared) -> Result<Lau
         limits::session(options, prepared).grace,
     );
     match (&options.host.user, &options.host.transport) {
-        (Some(user), None) => Ok(launch.run_by(user.ids().await?)),
+        (Some(user), None) => Ok(launch.run_by(user.resolve().await?)),
         // A custom transport chooses the user itself.
         _ => Ok(launch),
     }
@@ -362,7 +362,7 @@ fn extra_flags(options: &Options) -> Vec<String> {
     names.map(|name| name.trim_start_matches('-').to_owned()).collect()
 }
 
-fn transport_failed(error: std::io::Error) -> Error {
+pub(crate) fn transport_failed(error: std::io::Error) -> Error {
     let message = format!("the transport failed to start the CLI: {error}");
     Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
 }
@@ -373,7 +373,8 @@ fn transport_failed(error: std::io::Error) -> Error {
 /// [`ErrorKind::NoRuntime`].
 pub(crate) fn require_runtime() -> Result<Handle> {
     Handle::try_current().map_err(|_| {
-        Error::new(ErrorKind::NoRuntime, "no Tokio runtime is active on this thread")
-            .with_help("call it from an async function that Tokio runs, such as `#[tokio::main]`")
+        Error::new(ErrorKind::NoRuntime, "no Tokio runtime is active on this thread").with_help(
+            "call the function from async code that Tokio runs, such as `#[tokio::main]`",
+        )
     })
 }

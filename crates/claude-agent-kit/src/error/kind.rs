@@ -4,16 +4,16 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// What can help after an error.
+/// What may help after an error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recovery {
-    /// To call again.
+    /// Calling again.
     Retry,
-    /// To continue the conversation in another run.
+    /// Resuming the conversation in another run.
     Resume,
 }
 
-/// Declares the kinds, each with what can help.
+/// Declares the kinds, each with its recovery.
 macro_rules! error_kinds {
     ($( $(#[$meta:meta])* $kind:ident = $name:literal [$($recovery:ident)*], )+) => {
         /// The kinds of errors.
@@ -25,17 +25,17 @@ macro_rules! error_kinds {
 
         impl ErrorKind {
             #[cfg(test)]
-            pub(super) const ALL: &[Self] = &[$( Self::$kind ),+];
+            pub(crate) const ALL: &[Self] = &[$( Self::$kind ),+];
 
-            /// Returns the name of the kind in snake case, such as `rate_limited`. Errors serialise with
-            /// it; it does not change.
+            /// Returns the name of the kind in snake case, such as `rate_limited`. Errors serialize with
+            /// it; the name does not change.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$kind => $name, )+
                 }
             }
 
-            /// What can help.
+            /// Returns what may help.
             pub(super) fn recovery(self) -> &'static [Recovery] {
                 match self {
                     $( Self::$kind => &[$( Recovery::$recovery ),*], )+
@@ -58,54 +58,53 @@ macro_rules! error_kinds {
 }
 
 error_kinds! {
-    /// The executable of the CLI was not found, or is not one.
+    /// The executable of the CLI was not found, or is not executable.
     CliNotFound = "cli_not_found" [],
-    /// The CLI is older than what is asked of it.
+    /// The CLI is too old for this SDK, or for one of the options.
     UnsupportedCliVersion = "unsupported_cli_version" [],
-    /// What the CLI says for `--version` holds no version.
+    /// The output of `--version` contains no version.
     UnknownCliVersion = "unknown_cli_version" [],
-    /// The CLI could not be asked for its version.
+    /// `--version` failed or timed out.
     VersionDetection = "version_detection" [Retry],
-    /// Options contradict each other or cannot be passed on.
+    /// Options are invalid or contradict each other.
     InvalidOptions = "invalid_options" [],
-    /// There is no Tokio runtime to work on.
+    /// No Tokio runtime is active on this thread.
     NoRuntime = "no_runtime" [],
     /// The run group of the options was shut down.
     GroupClosed = "group_closed" [],
     /// The process could not be started.
     SpawnFailed = "spawn_failed" [Retry],
-    /// The CLI did not answer the handshake in time.
+    /// The CLI did not complete the handshake in time.
     InitializeTimeout = "initialize_timeout" [Retry],
-    /// The CLI refused the handshake.
+    /// The CLI rejected the handshake.
     InitializeRejected = "initialize_rejected" [],
-    /// The process ended before the handshake did.
+    /// The process exited before completing the handshake.
     ExitedDuringInit = "exited_during_init" [],
-    /// The conversation to go on with is not there.
+    /// The conversation to resume was not found.
     ConversationNotFound = "conversation_not_found" [],
-    /// The process ended before its result, or in the middle of a session.
+    /// The process exited before its result, or during a session.
     ProcessFailed = "process_failed" [Retry Resume],
-    /// The process ended with a failure although its result was none, and that counts as an error
-    /// (`strict_exit_status`).
+    /// The process failed after a successful result, which `strict_exit_status` makes an error.
     NonZeroExit = "non_zero_exit" [],
-    /// The CLI was silent for longer than `Timeouts::idle` allows.
+    /// The CLI sent nothing for longer than `Timeouts::idle`.
     IdleTimeout = "idle_timeout" [Retry Resume],
     /// The CLI wrote a line longer than `Limits::max_line_bytes`.
     LineTooLong = "line_too_long" [Resume],
-    /// The CLI does not read stdin, and too many responses wait to be written to it.
+    /// The CLI does not read stdin, and too many responses could not be written.
     StdinNotRead = "stdin_not_read" [Retry Resume],
-    /// The CLI wrote several lines in a row that are not of the protocol.
+    /// The CLI wrote several lines in a row that are not messages.
     TooManyDecodeErrors = "too_many_decode_errors" [Resume],
-    /// The runtime that the run lived on is gone.
+    /// The Tokio runtime was shut down while the session was running.
     RuntimeGone = "runtime_gone" [Resume],
-    /// Messages were not read for so long that they had to be dropped.
+    /// The reader lagged, and unread messages were discarded.
     Lagged = "lagged" [],
-    /// The CLI refused an operation.
+    /// The CLI rejected an operation.
     ControlRejected = "control_rejected" [],
-    /// The CLI did not answer an operation in time; it may have taken effect.
+    /// The CLI did not respond to an operation in time; it may have taken effect.
     ControlTimeout = "control_timeout" [],
-    /// The CLI does not know an operation.
+    /// The CLI does not support an operation.
     Unsupported = "unsupported" [],
-    /// The process or its pipe is gone.
+    /// The process exited, or its stdin or stdout was closed.
     TransportClosed = "transport_closed" [Resume],
     /// The session was stopped.
     SessionStopped = "session_stopped" [],
@@ -113,39 +112,39 @@ error_kinds! {
     InputEnded = "input_ended" [],
     /// The handshake failed before the operation was sent.
     NotInitialized = "not_initialized" [],
-    /// Too many operations wait for the handshake.
+    /// Too many operations are waiting for the handshake.
     InitQueueFull = "init_queue_full" [Retry],
-    /// Too many operations wait for their answers, or too much waits to be written.
+    /// Too many operations are in flight, or the write buffer is full.
     TooManyPending = "too_many_pending" [Retry],
-    /// The answer to an operation was longer than `Limits::max_line_bytes`.
+    /// The response to an operation was longer than `Limits::max_line_bytes`.
     ResponseTooLarge = "response_too_large" [],
-    /// The answer to an operation could not be made out.
+    /// The response to an operation, or a result, could not be decoded.
     UndecodableResponse = "undecodable_response" [],
-    /// Files cannot be put back because they are not checkpointed.
+    /// Files cannot be restored because file checkpointing is not enabled.
     CheckpointingNotEnabled = "checkpointing_not_enabled" [],
-    /// The CLI dropped a message before it became a turn.
+    /// The CLI discarded a message before its turn began.
     TurnCancelled = "turn_cancelled" [Retry],
     /// The CLI completed a message without a result.
     NoResult = "no_result" [],
-    /// An MCP server that was waited for cannot be connected.
+    /// An MCP server failed to connect.
     McpServerFailed = "mcp_server_failed" [],
-    /// An MCP server that was waited for is not connected yet.
+    /// An MCP server did not connect in time.
     McpTimeout = "mcp_timeout" [Retry],
-    /// The CLI has no login, or the API does not accept it.
+    /// The CLI is not logged in, or its credentials were rejected.
     LoginMissing = "login_missing" [],
     /// The API's rate limit, or a usage limit of the account, was reached.
     RateLimited = "rate_limited" [Retry Resume],
     /// The API is overloaded.
     Overloaded = "overloaded" [Retry Resume],
-    /// The API does not offer the model, or not to this account.
+    /// The model was not found, or is not available to this account.
     ModelNotFound = "model_not_found" [],
-    /// The API failed or refused the request for another reason.
+    /// The request to the API failed for another reason.
     ApiError = "api_error" [Retry Resume],
     /// The turn needed more responses of the model than `max_turns` allows.
     MaxTurns = "max_turns" [Resume],
     /// The run cost more than `max_budget_usd` allows.
     BudgetExceeded = "budget_exceeded" [Resume],
-    /// The prompt, or the conversation with it, does not fit into the model's context.
+    /// The conversation exceeds the context window of the model.
     PromptTooLong = "prompt_too_long" [],
     /// The model refused to answer.
     Refused = "refused" [],
@@ -153,14 +152,12 @@ error_kinds! {
     Interrupted = "interrupted" [Resume],
     /// The turn failed for a reason that has no kind of its own.
     TurnFailed = "turn_failed" [],
-    /// A permission request was answered before.
-    RequestAnswered = "request_answered" [],
-    /// A permission request was withdrawn before it was answered.
-    RequestWithdrawn = "request_withdrawn" [],
+    /// A permission request was answered before, or was withdrawn.
+    RequestClosed = "request_closed" [],
     /// No permission request with this ID is pending.
     RequestUnknown = "request_unknown" [],
-    /// An answer was to be of a type, and the result has no value.
+    /// A typed answer was requested, and the result contains no structured output.
     NoStructuredOutput = "no_structured_output" [Retry],
-    /// An answer was to be of a type, and its value does not fit.
+    /// A typed answer was requested, and the structured output does not match the type.
     StructuredOutputMismatch = "structured_output_mismatch" [Retry],
 }

@@ -1,4 +1,4 @@
-//! What a response to an event can say. Each trait lists the events to whose responses it gives
+//! What a response to an event can contain. Each trait lists the events to whose responses it adds
 //! methods of [`HookResponse`](super::HookResponse).
 
 use claude_wire::control::{
@@ -94,7 +94,7 @@ capability!(
 #[diagnostic::on_unimplemented(
     message = "a response to `{Self}` cannot allow or deny",
     label = "the CLI does not ask for a permission here",
-    note = "prompts, compactions and configuration changes are refused with `block`; \
+    note = "prompts, compactions and configuration changes are rejected with `block`; \
             every response can end the turn with `stop`"
 )]
 pub trait CanDeny: HookEvent + sealed::CanDeny {}

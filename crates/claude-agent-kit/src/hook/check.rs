@@ -1,11 +1,11 @@
-//! Hook registrations that would never be in force.
+//! Checks of hook registrations.
 
 use claude_wire::launch::Problem;
 use claude_wire::session::HookDenial;
 
 use super::HookTarget;
 
-/// Returns why a hook would silently not do what it is registered for.
+/// Returns why a hook would silently have no effect.
 pub(crate) fn problem(target: &HookTarget) -> Option<Problem> {
     let reason = target.pattern.as_deref().and_then(matcher_problem).or_else(|| {
         let is_guard =
@@ -19,8 +19,8 @@ pub(crate) fn problem(target: &HookTarget) -> Option<Problem> {
     Some(Problem::new(&["on"], format!("hook for `{}`: {reason}", target.event)))
 }
 
-/// Returns why the CLI would never ask a hook with this matcher. Its own answer to an invalid one
-/// is to match nothing.
+/// Returns why the CLI would never call a hook with this matcher. The CLI accepts an invalid matcher
+/// and matches nothing.
 fn matcher_problem(pattern: &str) -> Option<String> {
     // These match everything.
     if pattern.is_empty() || pattern == "*" {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn matchers_that_the_cli_ignores_are_named() {
+    fn matchers_that_match_nothing_are_reported() {
         for pattern in [
             "Bash(",
             "Bash)",
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn matchers_that_the_cli_obeys_pass() {
+    fn matchers_that_the_cli_follows_are_accepted() {
         for pattern in [
             "",
             "*",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_of_an_event_that_cannot_be_refused_is_named() {
+    fn guard_of_an_event_that_cannot_be_denied_is_reported() {
         let text = reason(SessionStart.fail_closed());
         assert!(text.contains("`SessionStart`") && text.contains("`fail_closed`"), "{text}");
         assert_eq!(reason(SessionStart), "");

@@ -66,32 +66,32 @@ fn request(json: &Json) -> HookRequest {
     HookRequest { input: json.deserialize().unwrap(), line: Bytes::new() }
 }
 
-/// The fields of an object that are not null, by name.
+/// Returns the fields of an object that are not null, by name.
 fn entries(object: &Json) -> BTreeMap<String, serde_json::Value> {
     let fields: Extra = object.deserialize().unwrap();
     let fields = fields.iter().map(|(name, value)| (name.to_owned(), value.deserialize().unwrap()));
     fields.filter(|(_, value): &(_, serde_json::Value)| !value.is_null()).collect()
 }
 
-/// The names of the fields that a response has of its event alone.
-fn said(answer: &Json) -> Vec<String> {
-    let answer: Extra = answer.deserialize().unwrap();
-    let own = answer.get("hookSpecificOutput").map(|own| own.deserialize::<Extra>().unwrap());
+/// Returns the names of the fields that only responses to this event have.
+fn specific_fields(response: &Json) -> Vec<String> {
+    let response: Extra = response.deserialize().unwrap();
+    let own = response.get("hookSpecificOutput").map(|own| own.deserialize::<Extra>().unwrap());
     let own = own.unwrap_or_default();
     own.iter().map(|(name, _)| name.to_owned()).filter(|name| name != "hookEventName").collect()
 }
 
-/// One line per event: what is published of its input, a response with all that it can have, and how
-/// that is sent.
+/// Checks one event per line: the published fields of its input, a response with every field, and
+/// its encoding.
 macro_rules! events {
     ($( $event:ident($input:ident) [$fields:literal] $response:expr => $sent:literal )+) => {
         #[test]
-        fn every_event_is_read_whole_and_answered_in_its_form() {
+        fn every_event_is_decoded_completely_and_encoded_in_its_format() {
             let recorded = recorded();
             let mut unseen = Vec::new();
             $(
                 let name = $input::NAME;
-                assert_eq!($event.event(), name);
+                assert_eq!($event.into_target().event, name);
                 let input = $input::read(request(&published(name, $fields))).unwrap();
                 assert!(input.extra.is_empty(), "{name}: {:?}", input.extra);
                 if let Some(json) = recorded.get(name) {
@@ -105,9 +105,9 @@ macro_rules! events {
                 let encoded = response.encode(name).unwrap();
                 assert_eq!(encoded.json.text(), $sent, "{name}");
                 let mut fields = HookSpecificOutput::fields_of(name).to_vec();
-                // They say the same of different tools.
+                // Both fields replace the output, each of a different kind of tool.
                 fields.retain(|field| *field != "updatedMCPToolOutput");
-                assert_eq!(said(&encoded.json), fields, "{name}");
+                assert_eq!(specific_fields(&encoded.json), fields, "{name}");
             )+
             let names = [$( stringify!($event) ),+];
             assert_eq!(names, HookInput::KNOWN, "the published events");

@@ -1,4 +1,4 @@
-//! Hooks for events by name: the input as it came, a response in any shape.
+//! Hooks for events by name, with raw input and any response.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{HookEvent, HookRequest, IntoHookResponse};
 pub struct RawHookInput {
     /// The event.
     pub event: String,
-    /// What the CLI sent: an object with `hook_event_name` and the event's own fields.
+    /// The input: an object with `hook_event_name` and the event's own fields.
     pub json: Json,
 }
 
@@ -57,11 +57,14 @@ fn encoded(input: &HookInput) -> Result<Json, String> {
     Json::from_serialize(input).map_err(|error| error.to_string())
 }
 
-/// What a hook that is registered [by name](super::HookRegistration::named) responds with. An empty
+/// The response of a hook that is registered [by name](super::HookRegistration::named). An empty
 /// response lets the CLI continue.
 ///
 /// A field that is known to belong to other events only is left out with a warning, because the
-/// CLI refuses the whole response for some of them. Unknown fields are passed on.
+/// CLI rejects the whole response for some of them. Unknown fields are passed on.
+///
+/// `RawHookResponse::from` creates a response from a JSON object, in which `hookEventName` may be
+/// missing.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct RawHookResponse {
@@ -75,11 +78,6 @@ impl RawHookResponse {
     /// Creates an empty response, which lets the CLI continue.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Creates a response from the object that is sent. `hookEventName` may be missing in it.
-    pub fn json(response: impl Into<Json>) -> Self {
-        Self { whole: Some(response.into()), ..Self::default() }
     }
 
     /// Sets a field of the response: `systemMessage`, `suppressOutput` and so on.
@@ -107,8 +105,8 @@ impl RawHookResponse {
         self.field("continue", boolean(false)).field("stopReason", reason.as_ref())
     }
 
-    /// Creates a response that lets the CLI continue at once, and tells it that the host works on
-    /// the event for up to `timeout`. Ignored if the response says anything else.
+    /// Creates a response that lets the CLI continue at once while the host handles the event for up
+    /// to `timeout`. Ignored if the response has any other content.
     pub fn run_async(timeout: Duration) -> Self {
         let timeout = Json::from_serialize(&milliseconds(timeout)).unwrap_or_default();
         Self::new().field("async", boolean(true)).field("asyncTimeout", timeout)
@@ -117,7 +115,13 @@ impl RawHookResponse {
 
 impl From<Json> for RawHookResponse {
     fn from(response: Json) -> Self {
-        Self::json(response)
+        Self { whole: Some(response), ..Self::default() }
+    }
+}
+
+impl From<serde_json::Value> for RawHookResponse {
+    fn from(response: serde_json::Value) -> Self {
+        Json::from(response).into()
     }
 }
 
@@ -193,15 +197,15 @@ fn fitted(event: &str, all: &Extra, specific: &Extra) -> EncodedResponse {
     let known = known(event);
     let fields = HookSpecificOutput::fields_of(event);
     // The CLI reads nothing else of an asynchronous response: a denial beside it would be lost.
-    let says_more = !specific.is_empty() || all.iter().any(|(name, _)| !is_async(name));
+    let has_more = !specific.is_empty() || all.iter().any(|(name, _)| !is_async(name));
     let mut dropped = Vec::new();
     let mut response = Extra::default();
     for (name, value) in all.iter() {
-        let misfit = match name {
+        let does_not_fit = match name {
             "decision" | "reason" => known.as_ref().is_some_and(|known| !known.takes_decision),
-            name => is_async(name) && says_more,
+            name => is_async(name) && has_more,
         };
-        if misfit {
+        if does_not_fit {
             dropped.push(name.to_owned());
         } else if name != SPECIFIC {
             response.set(name, value.clone());

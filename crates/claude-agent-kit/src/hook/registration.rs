@@ -1,4 +1,4 @@
-//! Where a hook is registered.
+//! Hook registrations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +11,8 @@ use super::{HookEvent, RawHookInput};
 /// An event for which a hook is registered, with the matcher, the timeout and the fail rule of the
 /// hook.
 ///
-/// The constants of this module, such as [`PreToolUse`](super::PreToolUse), are registrations for
-/// everything that their event is about. `E` is the type of the event's input.
+/// The constants of this module, such as [`PreToolUse`](super::PreToolUse), are registrations without
+/// a matcher. `E` is the type of the event's input.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct HookRegistration<E> {
 }
 
 impl<E: HookEvent> HookRegistration<E> {
-    /// A registration for everything that the event is about.
+    /// Creates a registration without a matcher.
     pub(super) const fn typed() -> Self {
         Self::of(Cow::Borrowed(E::NAME), E::TIMEOUT)
     }
@@ -39,11 +39,6 @@ impl<E: HookEvent> HookRegistration<E> {
         let target =
             HookTarget { event, default_timeout, pattern: None, timeout: None, fail_closed: false };
         Self { target, event: PhantomData }
-    }
-
-    /// Returns the name of the event.
-    pub fn event(&self) -> &str {
-        &self.target.event
     }
 
     /// Calls the hook only for what matches this pattern; for tools that is their name. Replaces
@@ -66,11 +61,11 @@ impl<E: HookEvent> HookRegistration<E> {
         self
     }
 
-    /// Refuses the event when the hook fails, panics or times out, or when this process is gone.
-    /// Use it for every guard. Default: the CLI continues as if there were no hook.
+    /// Denies the event when the hook fails, panics or times out, or when this process is gone.
+    /// Use it for every guard. Default: the CLI continues without the hook.
     ///
-    /// What a refusal does is in the guide's table of [events](crate::guide::hooks). The start
-    /// fails if the event cannot be refused, or if the CLI does not support it.
+    /// The guide's table of [events](crate::guide::hooks) lists the effect of a denial. The start
+    /// fails if the event cannot be denied, or if the CLI does not support it.
     pub fn fail_closed(mut self) -> Self {
         self.target.fail_closed = true;
         self

@@ -19,9 +19,9 @@ use super::{
     CanAddContext, CanAnswerElicitation, CanAsk, CanBlock, CanDeny, CanSetTitle, CanSuppressPrompt,
     CanUpdateInput, CanWatchPaths, HookEvent,
 };
-use crate::callback::{BoxError, told};
+use crate::callback::{BoxError, error_text};
 
-/// What a hook for an event responds with. `E` is the type of the event's input, and is inferred
+/// The response of a hook. `E` is the type of the event's input, and is inferred
 /// where the hook is registered.
 ///
 /// The empty response, [`HookResponse::new`], lets the CLI continue. A method that does not fit the
@@ -53,8 +53,8 @@ impl<E: HookEvent> HookResponse<E> {
         Self { common, specific, run_async: None }
     }
 
-    /// Creates a response that lets the CLI continue at once, and tells it that the host works on
-    /// the event for up to `timeout`. Ignored if the response says anything else.
+    /// Creates a response that lets the CLI continue at once while the host handles the event for up
+    /// to `timeout`. Ignored if the response has any other content.
     pub fn run_async(timeout: Duration) -> Self {
         Self { run_async: Some(timeout), ..Self::new() }
     }
@@ -284,7 +284,7 @@ impl HookResponse<PermissionRequestInput> {
 
 /// Responses to [`PermissionDenied`](super::PermissionDenied).
 impl HookResponse<PermissionDeniedInput> {
-    /// Tells the model that it may try again.
+    /// Allows the model to try again.
     pub fn retry(mut self) -> Self {
         self.specific.retry = Some(true);
         self
@@ -293,7 +293,7 @@ impl HookResponse<PermissionDeniedInput> {
 
 /// Responses to [`MessageDisplay`](super::MessageDisplay).
 impl HookResponse<MessageDisplayInput> {
-    /// Sets the text that is displayed in place of the original. The message itself is not changed.
+    /// Sets the text that is displayed instead of the original. The message itself is not changed.
     pub fn display_content(mut self, content: impl Into<String>) -> Self {
         self.specific.display_content = Some(content.into());
         self
@@ -356,7 +356,7 @@ impl<E: HookEvent> fmt::Debug for HookResponse<E> {
     }
 }
 
-/// What a hook for the event `E` may return: `()`, a [`HookResponse`] to the event, or a `Result` of
+/// The return type of a hook for the event `E`: `()`, a [`HookResponse`] to the event, or a `Result` of
 /// one of them with [`BoxError`]; for an event by name also a [`RawHookResponse`](super::RawHookResponse).
 ///
 /// A response to another event does not compile:
@@ -416,7 +416,7 @@ impl<E: HookEvent, T: IntoHookResponse<E>> IntoHookResponse<E> for Result<T, Box
 
 impl<E, T: sealed::Encode<E>> sealed::Encode<E> for Result<T, BoxError> {
     fn encode(self, event: &str) -> Result<EncodedResponse, String> {
-        self.map_err(|error| told(&error))?.encode(event)
+        self.map_err(|error| error_text(&error))?.encode(event)
     }
 }
 

@@ -181,7 +181,7 @@ fn raw_responses_are_sent_unchanged_with_the_event_name() {
         r#"{"novel":1,"hookSpecificOutput":{"hookEventName":"SomethingNew","alsoNovel":2}}"#,
     );
     assert_eq!(
-        new(RawHookResponse::json(json(
+        new(RawHookResponse::from(json(
             r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"Stop","retry":true}}"#
         ))),
         r#"{"decision":"block","reason":"no","hookSpecificOutput":{"hookEventName":"SomethingNew","retry":true}}"#,
@@ -208,7 +208,7 @@ fn raw_responses_block_in_the_format_of_their_event() {
     );
     let given =
         r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"\u0041"}}"#;
-    assert_eq!(raw("PreToolUse", RawHookResponse::json(json(given)), &[]), given, "sent as given");
+    assert_eq!(raw("PreToolUse", RawHookResponse::from(json(given)), &[]), given, "sent as given");
     let allows = RawHookResponse::new().specific("permissionDecision", "allow").stop("enough");
     assert_eq!(
         raw("PreToolUse", allows, &[]),
@@ -252,7 +252,7 @@ fn fields_of_other_events_are_removed_from_raw_responses_and_reported() {
 #[test]
 fn raw_response_must_be_an_object() {
     for text in ["[]", "1", r#"{"hookSpecificOutput":3}"#] {
-        let failed = RawHookResponse::json(json(text)).encode("Stop");
+        let failed = RawHookResponse::from(json(text)).encode("Stop");
         assert!(failed.is_err_and(|reason| reason.contains("not a JSON object")), "{text}");
     }
 }

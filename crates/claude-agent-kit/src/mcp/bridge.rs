@@ -1,8 +1,7 @@
-//! From `mcp_message` requests of the CLI to servers of this process, and back.
+//! Passes `mcp_message` requests of the CLI to in-process servers, and their replies back.
 //!
-//! The machine has decided that a message is served, and how many are at a time. Here it is given
-//! to its server, under a guard: a server that panics, fails, takes too long or is told to stop is
-//! done with, whatever it does.
+//! The session machine limits how many messages are handled at a time. Each is passed to its server
+//! with a timeout; a panic, an error or a cancellation ends it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,41 +17,41 @@ use claude_wire::launch::{Problem, Settings};
 use super::message::{INVALID_REQUEST, Kind};
 use super::names::{self, NAME};
 use super::{Incoming, McpClient, McpContext, Reply};
-use crate::callback::{CallResult, CancelToken, Running};
+use crate::callback::{CallResult, CallbackRun, CancelToken};
 use crate::commands::CommandSender;
 
-/// A server as options hold it: it serves many sessions.
+/// An in-process server, which serves any number of sessions.
 pub(crate) trait Server: fmt::Debug + Send + Sync {
-    /// How long a request may take.
+    /// Returns the timeout of a request.
     fn limit(&self) -> Option<Duration>;
-    /// The names of its tools, as far as they are known before somebody asks for them.
+    /// Returns the names of its tools, as far as they are known in advance.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Everything that is wrong with it.
+    /// Returns the problems of the server.
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The server of one session. The client knows its name.
+    /// Creates the connection of one session. The client has the name of the server.
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection>;
 }
 
-/// A server of one session.
+/// The connection of a server to one session.
 pub(crate) trait Connection: Send + Sync {
-    /// Takes a message. Called in the order in which the CLI sent them, on the driver's task, so
-    /// code of the host runs in what it gives back only.
+    /// Handles a message. Called in the order in which the CLI sent the messages, on the driver task;
+    /// code of the host runs in the returned future only.
     fn serve(&self, message: Incoming, context: McpContext) -> Serving;
 }
 
-/// What a server says to a message, or why it says nothing.
+/// The reply of a server to a message, or why there is none.
 pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<Reply, String>> + Send>>;
 
-/// The servers of this process.
+/// The in-process servers.
 #[derive(Clone, Default)]
 pub(crate) struct Servers {
     /// By name, each once.
     offered: Vec<(String, Arc<dyn Server>)>,
-    /// Those of this session.
+    /// The connections of this session.
     connected: BTreeMap<String, Connected>,
 }
 
@@ -76,48 +75,52 @@ impl Servers {
         self.offered.iter().map(|(name, _)| name.clone())
     }
 
-    /// Everything that is wrong with them.
+    /// Returns the problems of all servers.
     pub(crate) fn problems(&self, settings: &Settings) -> Vec<Problem> {
         let mut reasons = Vec::new();
         for (name, server) in &self.offered {
             if !names::is_name(name) {
-                reasons.push(format!("{name:?} is no name of a server; {NAME}"));
+                reasons.push(format!("{name:?} is not a valid server name; help: {NAME}"));
             } else if name == "__proto__" {
-                reasons.push(format!("the CLI does not see a server of the name `{name}`"));
+                reasons.push(format!(
+                    "the CLI ignores a server named {name:?}; help: choose another name"
+                ));
             }
-            // A config file can name one outside.
+            // A config file can configure an external server.
             if settings.mcp_servers.iter().any(|(other, _)| other == name) {
-                reasons.push(format!("there are two servers named {name:?}"));
+                reasons.push(format!("two servers are named {name:?}; help: rename one of them"));
             }
             let own = server.problems().into_iter();
-            reasons.extend(own.map(|reason| format!("the server {name:?}: {reason}")));
+            reasons.extend(own.map(|reason| format!("server {name:?}: {reason}")));
         }
-        reasons.extend(self.tools_that_cannot_be_reached());
+        reasons.extend(self.unreachable_tools());
         reasons.into_iter().map(|reason| Problem::new(&["mcp"], reason)).collect()
     }
 
-    /// Tools that the model would not be offered, or of which a call would reach another one.
-    fn tools_that_cannot_be_reached(&self) -> Vec<String> {
+    /// Returns the problems of tools that the model would not be offered, or whose names collide.
+    fn unreachable_tools(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let mut taken: BTreeMap<String, &str> = BTreeMap::new();
         for (name, server) in &self.offered {
             for tool in server.tools() {
                 if let Some(reason) = names::never_offered(name, &tool) {
-                    reasons.push(format!("the tool {tool:?} of the server {name:?}: {reason}"));
+                    reasons.push(format!("tool {tool:?} of server {name:?}: {reason}"));
                 }
                 let whole = names::whole(name, &tool);
                 if let Some(other) = taken.insert(whole.clone(), name)
                     && other != name
                 {
-                    let reason = "have a tool that the CLI would call";
-                    reasons.push(format!("the servers {other:?} and {name:?} {reason} `{whole}`"));
+                    reasons.push(format!(
+                        "servers {other:?} and {name:?} both have a tool that the CLI names \
+                         `{whole}`; help: rename one of them"
+                    ));
                 }
             }
         }
         reasons
     }
 
-    /// The same servers for one session, whose driver takes these commands.
+    /// Connects the servers to a session, whose driver receives these commands.
     pub(crate) fn connect(mut self, commands: &CommandSender) -> Self {
         for (name, server) in &self.offered {
             let client = McpClient::new(name, commands.clone());
@@ -128,21 +131,21 @@ impl Servers {
         self
     }
 
-    /// Serves a message; none if there is no such server.
+    /// Handles a message; `None` if there is no such server.
     pub(crate) fn call(
         &self,
-        asked: McpMessage,
+        request: McpMessage,
         session_id: Option<SessionId>,
         cancel: CancelToken,
-    ) -> Option<Running> {
-        let server = self.connected.get(&asked.server_name)?;
-        let message = Incoming::read(asked.message);
+    ) -> Option<CallbackRun> {
+        let server = self.connected.get(&request.server_name)?;
+        let message = Incoming::read(request.message);
         let id = message.answer_to();
         let context =
             McpContext { session_id, cancel: cancel.clone(), client: server.client.clone() };
         let serving = server.serve(message, context);
         let limit = server.limit.filter(|_| id.is_some());
-        Some(Running::Async(Box::pin(guarded(serving, id, limit, cancel))))
+        Some(CallbackRun::Async(Box::pin(guarded(serving, id, limit, cancel))))
     }
 }
 
@@ -153,7 +156,7 @@ impl Connected {
                 let reason = "neither a request, nor a notification, nor a response";
                 Box::pin(async move { Ok(Reply::error(INVALID_REQUEST, reason)) })
             }
-            Kind::Response { id } if self.client.answered(id, &message.whole) => {
+            Kind::Response { id } if self.client.complete(id, &message.whole) => {
                 Box::pin(async { Ok(Reply::Nothing) })
             }
             _ => self.connection.serve(message, context),
@@ -174,15 +177,15 @@ async fn guarded(
                 if let Ok(reply) = tokio::time::timeout(limit, serving).await {
                     return reply;
                 }
-                // For what it has started elsewhere.
+                // Also cancels work that the server has started elsewhere.
                 cancel.cancel();
-                Err(format!("it took longer than {limit:?}"))
+                Err(format!("timed out after {limit:?}"))
             }
         }
     };
-    // Dropped at once: a call that is not wanted must not go on changing things.
+    // Dropped at once: a cancelled call must have no further effects.
     let reply = cancel.clone().unless_cancelled(in_time).await;
-    reply.unwrap_or_else(|| Err("it is not wanted any more".to_owned()))?.encode(id)
+    reply.unwrap_or_else(|| Err("the call was cancelled".to_owned()))?.encode(id)
 }
 
 impl fmt::Debug for Servers {

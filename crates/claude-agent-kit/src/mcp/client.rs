@@ -1,4 +1,4 @@
-//! The CLI, as a server sees it.
+//! The client of an in-process MCP server.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,36 +15,36 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::session::operations::OPERATION_TIMEOUT;
 
-/// Requests that may wait for their answers.
-const MOST_ASKED: usize = 64;
+/// The maximum number of requests in flight.
+const MAX_PENDING: usize = 64;
 
-/// The CLI as the client of an in-process server, in one session. Copies are the same client.
+/// The CLI as the client of an in-process server, in one session. Clones are the same client.
 #[derive(Clone)]
 pub struct McpClient {
     server: Arc<str>,
     commands: CommandSender,
-    asked: Arc<Mutex<Asked>>,
+    requests: Arc<Mutex<Requests>>,
 }
 
-/// Requests of the server that wait for their answers.
+/// The requests of the server that are in flight.
 #[derive(Debug, Default)]
-struct Asked {
+struct Requests {
     last: u64,
-    waiting: HashMap<String, oneshot::Sender<Json>>,
+    pending: HashMap<String, oneshot::Sender<Json>>,
 }
 
 impl McpClient {
     pub(crate) fn new(server: &str, commands: CommandSender) -> Self {
-        Self { server: server.into(), commands, asked: Arc::default() }
+        Self { server: server.into(), commands, requests: Arc::default() }
     }
 
     /// Sends a notification and waits until the CLI has acknowledged it. Notifications arrive in
     /// the order in which these futures are first polled.
     ///
     /// # Errors
-    /// When the session is over ([`SessionStopped`](ErrorKind::SessionStopped)), the CLI does not
-    /// acknowledge it ([`ControlTimeout`](ErrorKind::ControlTimeout)) or refuses it, or too much is
-    /// sent at once ([`TooManyPending`](ErrorKind::TooManyPending)).
+    /// When the session has ended ([`SessionStopped`](ErrorKind::SessionStopped)), the CLI does not
+    /// acknowledge the notification ([`ControlTimeout`](ErrorKind::ControlTimeout)) or rejects it, or too
+    /// many are in flight ([`TooManyPending`](ErrorKind::TooManyPending)).
     ///
     /// # Cancel safety
     /// Dropping the future may or may not have sent it.
@@ -52,12 +52,12 @@ impl McpClient {
         self.send(message(method, params.into())).await
     }
 
-    /// The name that the session has for the server.
+    /// Returns the name of the server in the session.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
 
-    /// Tells the CLI that the tools of this server have changed. It asks for them again.
+    /// Notifies the CLI that the tools of this server have changed. The CLI lists them again.
     ///
     /// # Errors
     /// Those of [`Self::notify`].
@@ -83,46 +83,42 @@ impl McpClient {
         self.notify("notifications/message", Json::from(&params)).await
     }
 
-    /// Asks the CLI, and gives its JSON-RPC response, which may be an error. The CLI answers `ping`
-    /// and little else: in-process servers are offered no elicitation, roots or sampling.
+    /// Sends a request and returns the JSON-RPC response, which may be an error. The CLI supports `ping`
+    /// and little else: not elicitation, roots or sampling for in-process servers.
     ///
     /// # Errors
     /// Those of [`Self::notify`].
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up.
+    /// Dropping the future discards the response.
     pub async fn request(&self, method: &str, params: impl Into<Option<Json>>) -> Result<Json> {
-        let (id, answer) = self.expect_answer()?;
-        let _gives_up = GivesUp { client: self, id: &id };
+        let (id, response) = self.add_request()?;
+        let _guard = RequestGuard { client: self, id: &id };
         let mut message = message(method, params.into());
         message.set("id", id.as_str());
         self.send(message).await?;
-        match tokio::time::timeout(OPERATION_TIMEOUT, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(over(DriverGone)),
-            Err(_) => {
-                let reason = format!("the CLI did not answer `{method}` in {OPERATION_TIMEOUT:?}");
-                Err(Error::new(ErrorKind::ControlTimeout, reason)
-                    .with(|facts| facts.limit = Some(OPERATION_TIMEOUT)))
-            }
+        match tokio::time::timeout(OPERATION_TIMEOUT, response).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(_)) => Err(session_ended(DriverGone)),
+            Err(_) => Err(no_response(method)),
         }
     }
 
-    /// Whether a response is for a request of [`Self::request`]; then it is handed over.
-    pub(crate) fn answered(&self, id: &Json, response: &Json) -> bool {
+    /// Delivers a response to [`Self::request`]; returns whether it belongs to one.
+    pub(crate) fn complete(&self, id: &Json, response: &Json) -> bool {
         let Ok(id) = id.deserialize::<String>() else { return false };
-        let waiting = self.asked().waiting.remove(&id);
-        // Whoever has given up needs no answer.
-        waiting.map(|waiting| waiting.send(response.clone())).is_some()
+        let pending = self.requests().pending.remove(&id);
+        // A dropped request needs no response.
+        pending.map(|pending| pending.send(response.clone())).is_some()
     }
 
-    /// Sends a message as it is.
+    /// Sends a message unchanged.
     pub(crate) async fn send(&self, message: Extra) -> Result<()> {
         self.post(Json::from(&message)).await
     }
 
-    /// Leaves a message for the driver now; messages go out in the order of these calls. The future
-    /// waits until the CLI has acknowledged it.
+    /// Passes a message to the driver; messages are sent in the order of these calls. The future waits until
+    /// the CLI has acknowledged it.
     pub(crate) fn post(
         &self,
         message: Json,
@@ -130,36 +126,35 @@ impl McpClient {
         let request = HostRequest::McpMessage(McpMessage::new(&*self.server, message));
         let ask = |waiter| Event::Request { waiter, request, timeout: OPERATION_TIMEOUT };
         let pending = self.commands.request("mcp_message", None, ask);
-        async move { pending.map_err(over)?.await.map_err(over)?.map(drop) }
+        async move { pending.map_err(session_ended)?.await.map_err(session_ended)?.map(drop) }
     }
 
-    fn expect_answer(&self) -> Result<(String, oneshot::Receiver<Json>)> {
+    fn add_request(&self) -> Result<(String, oneshot::Receiver<Json>)> {
         let (sender, receiver) = oneshot::channel();
-        let mut asked = self.asked();
-        if asked.waiting.len() >= MOST_ASKED {
-            let reason = format!("{MOST_ASKED} requests of the server {} wait", self.server);
-            return Err(Error::new(ErrorKind::TooManyPending, reason));
+        let mut requests = self.requests();
+        if requests.pending.len() >= MAX_PENDING {
+            return Err(too_many_requests(&self.server));
         }
-        asked.last += 1;
-        let id = format!("kit-{}", asked.last);
-        asked.waiting.insert(id.clone(), sender);
+        requests.last += 1;
+        let id = format!("kit-{}", requests.last);
+        requests.pending.insert(id.clone(), sender);
         Ok((id, receiver))
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        lock(&self.asked)
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        lock(&self.requests)
     }
 }
 
-/// Takes the place of a request back, however that ends.
-struct GivesUp<'a> {
+/// Removes a request when its future ends or is dropped.
+struct RequestGuard<'a> {
     client: &'a McpClient,
     id: &'a str,
 }
 
-impl Drop for GivesUp<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        self.client.asked().waiting.remove(self.id);
+        self.client.requests().pending.remove(self.id);
     }
 }
 
@@ -173,8 +168,20 @@ fn message(method: &str, params: Option<Json>) -> Extra {
     message
 }
 
-fn over(_: DriverGone) -> Error {
-    Error::new(ErrorKind::SessionStopped, "the session of this server is over")
+pub(crate) fn no_response(method: &str) -> Error {
+    let message = format!("the CLI did not respond to `{method}` within {OPERATION_TIMEOUT:?}");
+    Error::new(ErrorKind::ControlTimeout, message)
+        .with_help("check that the CLI supports the method")
+        .with(|facts| facts.limit = Some(OPERATION_TIMEOUT))
+}
+
+pub(crate) fn too_many_requests(server: &str) -> Error {
+    let message = format!("{MAX_PENDING} requests of MCP server {server:?} are in flight");
+    Error::new(ErrorKind::TooManyPending, message).with_help("wait for earlier requests first")
+}
+
+pub(crate) fn session_ended(_: DriverGone) -> Error {
+    Error::new(ErrorKind::SessionStopped, "the session of this MCP server has ended")
 }
 
 impl fmt::Debug for McpClient {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use claude_wire::Json;
 
 use super::{Connection, Incoming, McpClient, McpContext, Reply, Server, Serving};
-use crate::callback::{BoxError, told};
+use crate::callback::{BoxError, error_text};
 
 type Handle = Arc<
     dyn Fn(Json, McpContext) -> Pin<Box<dyn Future<Output = Result<Json, BoxError>> + Send>>
@@ -71,7 +71,10 @@ impl Connection for RawServer {
     fn serve(&self, message: Incoming, context: McpContext) -> Serving {
         let handle = self.handle.clone();
         Box::pin(async move {
-            handle(message.whole, context).await.map(Reply::Whole).map_err(|error| told(&error))
+            handle(message.whole, context)
+                .await
+                .map(Reply::Whole)
+                .map_err(|error| error_text(&error))
         })
     }
 }

@@ -2,9 +2,11 @@
 
 use std::future::Future;
 
+use claude_wire::control::{Elicitation, UserDialog};
+
 use super::{Options, strings};
 use crate::callback::{CallbackContext, IntoCallbackResult, Registry};
-use crate::elicitation::{DialogResponse, Elicitation, ElicitationResponse, UserDialog};
+use crate::elicitation::{DialogResponse, ElicitationResponse};
 use crate::hook::{HookEvent, HookRegistration, IntoHookResponse};
 use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};

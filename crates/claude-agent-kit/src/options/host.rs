@@ -161,7 +161,7 @@ impl Options {
             .change_host("executable_args", |host| host.runtime.arguments = arguments)
     }
 
-    /// Runs the CLI as this operating-system user: a name, or [`OsUser::Ids`]. Default: the user of
+    /// Runs the CLI as this operating-system user: a name, or [`OsUser::ids`]. Default: the user of
     /// this process, which must be allowed to become another one.
     ///
     /// The version probe runs as this user too. Variables of the host stay as the environment policy

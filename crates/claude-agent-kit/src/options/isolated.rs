@@ -76,12 +76,12 @@ impl Options {
 /// The directory as the CLI is told of it, whatever its working directory, and that of its own files.
 fn home(directory: &Path) -> Result<(String, String), &'static str> {
     if directory.as_os_str().is_empty() {
-        return Err("it needs a directory, and this one is empty");
+        return Err("the directory is empty; help: pass a path");
     }
     let directory = path::absolute(directory)
-        .map_err(|_| "the directory is relative, and the working directory is gone")?;
+        .map_err(|_| "the directory is relative, and the working directory no longer exists; help: pass an absolute path")?;
     let text = |path: &Path| {
-        path.to_str().map(str::to_owned).ok_or("the directory is no UTF-8, as variables have to be")
+        path.to_str().map(str::to_owned).ok_or("the directory is not valid UTF-8, which environment variables require; help: pass another path")
     };
     Ok((text(&directory)?, text(&directory.join(".claude"))?))
 }
@@ -124,7 +124,7 @@ mod tests {
         {
             use std::os::unix::ffi::OsStrExt as _;
             let path = Path::new(std::ffi::OsStr::from_bytes(b"/srv/\xff"));
-            assert!(refused(path).contains("no UTF-8"));
+            assert!(refused(path).contains("not valid UTF-8"));
         }
         assert!(prepare(&Options::isolated("/srv/agents/7"), None).is_ok());
     }

@@ -36,6 +36,10 @@ pub use user::OsUser;
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
 pub(crate) use origin::Origins;
+#[cfg(feature = "tools")]
+pub(crate) use prepare::enumerated;
+#[cfg(test)]
+pub(crate) use prepare::user_problem;
 pub(crate) use prepare::{Prepared, prepare};
 
 /// What a host asks of the CLI, and how it wants to be served.
@@ -80,7 +84,7 @@ impl Options {
     /// Adds to what was said of an option.
     fn add_settings(mut self, option: &'static str, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
-        self.origins.add(option, Source::Builder);
+        self.origins.add(option, Source::BUILDER);
         self
     }
 
@@ -97,7 +101,7 @@ impl Options {
 
     /// The builder said what this option is.
     fn told(mut self, option: &'static str) -> Self {
-        self.origins.replace(option, Source::Builder);
+        self.origins.replace(option, Source::BUILDER);
         self
     }
 }
@@ -328,8 +332,8 @@ mod tests {
     #[test]
     fn a_user_is_a_name_or_two_numbers() {
         let named = Options::new().user("somebody");
-        assert_eq!(named.host.user, Some(OsUser::Name("somebody".to_owned())));
-        let ids = OsUser::Ids { user: 1, group: 2 };
+        assert_eq!(named.host.user, Some(OsUser::from("somebody")));
+        let ids = OsUser::ids(1, 2);
         assert_eq!(Options::new().user(ids.clone()).host.user, Some(ids));
     }
 

@@ -11,32 +11,43 @@ use super::Options;
 use super::layers::TABLE;
 use crate::mask::Mask;
 
-/// Where the value of an option comes from.
+/// The origin of the value of an option.
+///
+/// Displays as `builder` for a setter of [`Options`], as `variable NAME` for an environment variable, and
+/// as `path:line:column` for a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Source {
-    /// A setter of [`Options`].
+pub struct Source(SourceKind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SourceKind {
     Builder,
-    /// The environment variable of this name.
     Variable(&'static str),
-    /// A place in a config file, counted from 1.
-    #[non_exhaustive]
-    File {
-        /// The file, as it was named.
-        path: Arc<Path>,
-        /// The line.
-        line: usize,
-        /// The character of that line.
-        column: usize,
-    },
+    File { path: Arc<Path>, line: usize, column: usize },
+}
+
+impl Source {
+    /// A setter of [`Options`].
+    pub(crate) const BUILDER: Self = Self(SourceKind::Builder);
+
+    /// Returns the source of a value from an environment variable.
+    pub(crate) const fn variable(name: &'static str) -> Self {
+        Self(SourceKind::Variable(name))
+    }
+
+    /// Returns the source of a value from a file. Lines and columns are counted from 1.
+    pub(crate) fn file(path: &Path, line: usize, column: usize) -> Self {
+        Self(SourceKind::File { path: path.into(), line, column })
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Builder => f.write_str("builder"),
-            Self::Variable(name) => write!(f, "variable {name}"),
-            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+        match &self.0 {
+            SourceKind::Builder => f.write_str("builder"),
+            SourceKind::Variable(name) => write!(f, "variable {name}"),
+            SourceKind::File { path, line, column } => {
+                write!(f, "{}:{line}:{column}", path.display())
+            }
         }
     }
 }
@@ -77,7 +88,7 @@ impl Origins {
 
     /// The sources of an option that are not the builder.
     pub(crate) fn elsewhere(&self, option: &str) -> impl Iterator<Item = &Source> {
-        self.of(option).iter().filter(|source| **source != Source::Builder)
+        self.of(option).iter().filter(|source| **source != Source::BUILDER)
     }
 }
 

@@ -1,4 +1,4 @@
-//! From options to what a start needs, or to everything that is wrong with them.
+//! Checks options and computes what a start needs.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use claude_wire::control::Initialize;
 use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, Secret, command_line};
 use claude_wire::session::{QueryLimits, SessionLimits};
 
-use super::settings_file::by_value_beside_a_sandbox;
+use super::settings_file::inline_settings_for_sandbox;
 use super::{HostOptions, Options, extra_disallowed_tools, warnings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Prompt;
@@ -17,31 +17,31 @@ use crate::warning::{Warning, WarningCode};
 /// What a start needs.
 pub(crate) struct Prepared {
     pub(crate) command: CommandLine,
-    /// The handshake, for hooks and the like to be added; print mode has none.
+    /// The handshake, to which hooks are added; print mode has none.
     pub(crate) initialize: Option<Box<Initialize>>,
-    /// What was not obeyed, or will not work as it looks.
+    /// Options that are ignored, or that may not work as expected.
     pub(crate) warnings: Vec<Warning>,
-    /// Values of the options that must not be shown again.
+    /// Values of the options that no text may contain.
     pub(crate) secrets: Vec<String>,
-    /// How long the handshake may take.
+    /// The timeout of the handshake.
     pub(crate) initialize_timeout: Duration,
-    /// How long background work is waited for; none is for ever.
+    /// How long the SDK waits for background work; `None` is without a limit.
     pub(crate) background_ceiling: Option<Duration>,
 }
 
-/// Checks options, and the prompt if it is known already, and says how to start the CLI.
+/// Checks the options, and the prompt if it is known, and returns how to start the CLI.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidOptions`] with every problem.
 pub(crate) fn prepare(options: &Options, prompt: Option<&Prompt>) -> Result<Prepared> {
-    let surroundings =
-        Surroundings { variables: std::env::vars_os().collect(), limits: Limits::here() };
-    prepare_in(options, prompt, &surroundings)
+    let environment =
+        HostEnvironment { variables: std::env::vars_os().collect(), limits: Limits::here() };
+    prepare_in(options, prompt, &environment)
 }
 
-/// What is wrong with these options, whatever they are used for.
+/// Returns the problems of these options for any kind of run.
 pub(super) fn problems(options: &Options) -> Vec<Problem> {
-    // Print mode is for one prompt; any will do.
+    // Print mode needs a prompt; any will do.
     let prompt = Prompt::from("hello");
     match prepare(options, Some(&prompt)) {
         Ok(_) => Vec::new(),
@@ -52,8 +52,8 @@ pub(super) fn problems(options: &Options) -> Vec<Problem> {
 const INITIALIZE_VARIABLE: &str = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT";
 const CEILING_VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
 
-/// What of this process a start depends on.
-struct Surroundings {
+/// The environment of this process, as far as a start depends on it.
+struct HostEnvironment {
     variables: Vec<(OsString, OsString)>,
     limits: Limits,
 }
@@ -61,19 +61,19 @@ struct Surroundings {
 fn prepare_in(
     options: &Options,
     prompt: Option<&Prompt>,
-    surroundings: &Surroundings,
+    environment: &HostEnvironment,
 ) -> Result<Prepared> {
     let mut problems = limits(&options.host);
     problems.extend(options.host.callbacks.problems());
     problems.extend(user_problem(&options.host, cfg!(unix)));
     problems.extend(options.host.callbacks.servers.problems(&options.settings));
-    let form = form(options, prompt, surroundings.limits, &mut problems);
+    let form = form(options, prompt, environment.limits, &mut problems);
     let mut settings = options.settings.clone();
-    by_value_beside_a_sandbox(&mut settings, &mut problems);
+    inline_settings_for_sandbox(&mut settings, &mut problems);
     settings.disallowed_tools.extend(extra_disallowed_tools(&options.host.callbacks));
     let command = match command_line(&settings, &form, &options.host.needs) {
-        // A prompt that was found too long already is not told of twice.
-        Ok(command) if problems.is_empty() => surroundings.fitting(command),
+        // A prompt that is too long is not reported twice.
+        Ok(command) if problems.is_empty() => environment.fitting(command),
         Ok(_) => Err(Vec::new()),
         Err(found) => Err(found.into_iter().collect()),
     };
@@ -83,7 +83,7 @@ fn prepare_in(
     })?;
     let mut warnings = warnings::of(options, &command);
     let mut milliseconds = |variable, default| {
-        let found = surroundings.milliseconds(options, variable);
+        let found = environment.milliseconds(options, variable);
         found.unwrap_or_else(|warning| {
             warnings.extend(warning);
             default
@@ -109,17 +109,17 @@ fn prepare_in(
     })
 }
 
-/// Values in the arguments of what runs the CLI. Anything may stand in them.
+/// Returns the values in the arguments of the runtime of the CLI, which may be secrets.
 fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
     let values = options.host.runtime.arguments.iter().map(Secret::expose);
     let values = values.filter_map(|entry| entry.split_once('='));
     values.map(|(_, value)| value.to_owned())
 }
 
-/// The smallest limit of a line: what a CLI without plugins answers to the handshake, with room.
+/// The smallest limit of a line: large enough for the handshake response of a CLI without plugins.
 const LEAST_LINE: usize = 64 * 1024;
 
-/// An isolation that cannot be had, and limits with which nothing could work.
+/// Returns the problems of the isolation and of limits that are too small.
 fn limits(host: &HostOptions) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(reason) = host.isolation {
@@ -127,49 +127,60 @@ fn limits(host: &HostOptions) -> Vec<Problem> {
     }
     if host.max_line_bytes < LEAST_LINE {
         let reason = format!(
-            "the CLI's answer to the handshake may not fit into {} bytes; give at least {LEAST_LINE}",
+            "{} bytes may be too few for the handshake response of the CLI; help: set at least \
+             {LEAST_LINE}",
             host.max_line_bytes
         );
         problems.push(Problem::new(&["limits.max_line_bytes"], reason));
     }
     if host.runtime.arguments.iter().any(|argument| argument.expose().contains('\0')) {
-        let reason = "an argument holds a NUL character, which none can";
+        let reason = "an argument contains a NUL character; help: remove it";
         problems.push(Problem::new(&["executable_args"], reason));
     }
-    // The handshake takes one place.
+    // The handshake needs one.
     if host.pending_operations == 0 {
         problems.push(Problem::new(
             &["limits.pending_operations"],
-            "not even the handshake could be sent",
+            "a limit of 0 prevents the handshake; help: set at least 1",
         ));
     }
     if host.running_callbacks == 0 {
-        problems.push(Problem::new(&["limits.running_callbacks"], "no callback could ever run"));
+        problems.push(Problem::new(
+            &["limits.running_callbacks"],
+            "a limit of 0 prevents every callback; help: set at least 1",
+        ));
     }
     if host.backlog.soft > host.backlog.hard {
-        let reason = "the soft limit is above the hard one, so it would never be reached";
+        let reason = "the soft limit exceeds the hard limit, so it would never be reached; help: lower the \
+                      soft limit";
         problems.push(Problem::new(
             &["limits.backlog_soft_bytes", "limits.backlog_hard_bytes"],
             reason,
         ));
     }
     if host.callbacks.user.has_dialog() && host.callbacks.user.dialog_kinds().is_empty() {
-        let reason = "it names no kind of dialog, so none would ever be shown";
+        let reason =
+            "no kind of dialog is given, so the callback would never be called; help: pass a kind";
         problems.push(Problem::new(&["on_user_dialog"], reason));
     }
     if host.callbacks.running_mcp == Some(0) {
-        problems.push(Problem::new(&["limits.running_mcp_messages"], "no message would be served"));
+        problems.push(Problem::new(
+            &["limits.running_mcp_messages"],
+            "a limit of 0 prevents every MCP message; help: set at least 1",
+        ));
     }
     problems
 }
 
-/// A user, where the SDK cannot start a process as another one. A config file can name one there.
-fn user_problem(host: &HostOptions, is_supported: bool) -> Option<Problem> {
-    let reason = "this platform cannot run the CLI as another user; leave the option out";
+/// Returns the problem of the option `user` on a platform without support for it. A config file can
+/// set it there.
+pub(crate) fn user_problem(host: &HostOptions, is_supported: bool) -> Option<Problem> {
+    let reason =
+        "this platform does not support running the CLI as another user; help: remove the option";
     (host.user.is_some() && !is_supported).then(|| Problem::new(&["user"], reason))
 }
 
-/// How the CLI is spoken to, and what is wrong with the prompt for that.
+/// Returns the form of the command line, and adds the problems of the prompt.
 fn form(
     options: &Options,
     prompt: Option<&Prompt>,
@@ -177,10 +188,16 @@ fn form(
     problems: &mut Vec<Problem>,
 ) -> Form {
     if prompt.is_some_and(Prompt::is_empty) {
-        problems.push(Problem::new(&["prompt"], "it says nothing; give some text"));
+        problems.push(Problem::new(
+            &["prompt"],
+            "must not be empty; help: pass a non-empty string or at least one content block",
+        ));
     }
     if prompt.is_some_and(Prompt::has_empty_id) {
-        problems.push(Problem::new(&["prompt"], "its id is empty; give it another, or none"));
+        problems.push(Problem::new(
+            &["prompt"],
+            "the ID is empty; help: pass a non-empty ID, or omit it",
+        ));
     }
     if !options.host.print_mode {
         return Form::Session;
@@ -188,12 +205,14 @@ fn form(
     let text = match prompt.map(Prompt::content) {
         Some(Content::Text(text)) => text.clone(),
         Some(_) => {
-            let reason = "the command line takes text, no blocks; leave `print_mode` out";
+            let reason =
+                "print mode accepts text only; help: remove `print_mode` to send content blocks";
             problems.push(Problem::new(&["print_mode", "prompt"], reason));
             String::new()
         }
         None => {
-            let reason = "it is one-way and for one prompt; leave it out for a session";
+            let reason =
+                "print mode supports single queries only; help: remove it to start a session";
             problems.push(Problem::new(&["print_mode"], reason));
             String::new()
         }
@@ -201,7 +220,8 @@ fn form(
     // The limit counts the NUL at the end.
     if text.len() >= limits.one {
         let reason = format!(
-            "the prompt has {} bytes, and an argument can have {} at most; leave `print_mode` out",
+            "the prompt has {} bytes, and a command-line argument can have at most {}; help: remove \
+             `print_mode`",
             text.len(),
             limits.one - 1
         );
@@ -210,8 +230,8 @@ fn form(
     Form::Print { prompt: text }
 }
 
-impl Surroundings {
-    /// The command line, if it fits beside what the CLI inherits.
+impl HostEnvironment {
+    /// Returns the command line if it fits into the limits, together with the inherited environment.
     fn fitting(&self, command: CommandLine) -> std::result::Result<CommandLine, Vec<Problem>> {
         let inherited = self.inherited_bytes(&command);
         match self.limits.check(&command, inherited) {
@@ -220,7 +240,7 @@ impl Surroundings {
         }
     }
 
-    /// How many bytes of this process's environment reach the CLI.
+    /// Returns how many bytes of this process's environment the CLI inherits.
     fn inherited_bytes(&self, command: &CommandLine) -> usize {
         // On Windows the limit is that of the command line alone.
         if cfg!(windows) {
@@ -237,7 +257,7 @@ impl Surroundings {
         inherited.map(size).sum()
     }
 
-    /// A duration that a variable gives, if it is set; in its place, why it is not obeyed.
+    /// Returns the duration that an environment variable sets, or the warning why it is ignored.
     fn milliseconds(
         &self,
         options: &Options,
@@ -251,8 +271,10 @@ impl Surroundings {
         let value = given.or_else(own).filter(|value| !value.trim().is_empty()).ok_or(None)?;
         let parsed = value.trim().parse().map(Duration::from_millis);
         parsed.map_err(|_| {
-            let message =
-                format!("{variable} is not a whole number of milliseconds and is not obeyed");
+            let message = format!(
+                "the environment variable {variable} is ignored because it is not a whole number of \
+                 milliseconds; the default is used; help: correct the value"
+            );
             Some(Warning::new(WarningCode::OptionIgnored, message))
         })
     }
@@ -262,15 +284,24 @@ fn invalid(options: &Options, mut problems: Vec<Problem>) -> Error {
     for problem in &mut problems {
         name_sources(options, problem);
     }
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Error::new(
-        ErrorKind::InvalidOptions,
-        format!("the options cannot be used: {}", told.join("; ")),
-    )
-    .with(|facts| facts.problems = problems)
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Error::new(ErrorKind::InvalidOptions, format!("invalid options: {}", enumerated(&texts)))
+        .with(|facts| facts.problems = problems)
 }
 
-/// Adds where the values came from that no builder gave.
+/// Joins problems, with numbers if there are several.
+pub(crate) fn enumerated(problems: &[String]) -> String {
+    match problems {
+        [one] => one.clone(),
+        several => {
+            let numbered =
+                several.iter().zip(1..).map(|(text, number)| format!("({number}) {text}"));
+            numbered.collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// Adds the source of each value that was not set by the builder.
 fn name_sources(options: &Options, problem: &mut Problem) {
     let mut places = Vec::new();
     for option in &problem.options {
@@ -281,7 +312,11 @@ fn name_sources(options: &Options, problem: &mut Problem) {
         }
     }
     if !places.is_empty() {
-        problem.reason = format!("{} ({})", problem.reason, places.join("; "));
+        let places = places.join("; ");
+        problem.reason = match problem.reason.split_once("; help: ") {
+            Some((reason, help)) => format!("{reason} ({places}); help: {help}"),
+            None => format!("{} ({places})", problem.reason),
+        };
     }
 }
 
@@ -293,27 +328,27 @@ mod tests {
     use crate::settings::EnvironmentPolicy;
     use crate::{Json, Timeouts};
 
-    fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
+    fn environment(variables: &[(&str, &str)]) -> HostEnvironment {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-        Surroundings { variables: variables.collect(), limits: Limits::LINUX }
+        HostEnvironment { variables: variables.collect(), limits: Limits::LINUX }
     }
 
     fn with_prompt(options: &Options, prompt: impl Into<Prompt>) -> Result<Prepared> {
-        prepare_in(options, Some(&prompt.into()), &surroundings(&[]))
+        prepare_in(options, Some(&prompt.into()), &environment(&[]))
     }
 
     fn good(options: &Options) -> Prepared {
         with_prompt(options, "hello").map_err(|error| error.to_string()).unwrap()
     }
 
-    /// The options of every problem, each problem's joined.
+    /// Returns the options of every problem.
     fn problems(prepared: Result<Prepared>) -> Vec<String> {
         let Err(error) = prepared else { return Vec::new() };
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         error.problems().iter().map(|problem| problem.options.join("+")).collect()
     }
 
-    fn told(prepared: &Prepared) -> Vec<(WarningCode, Vec<&'static str>)> {
+    fn warnings_of(prepared: &Prepared) -> Vec<(WarningCode, Vec<&'static str>)> {
         let warnings = prepared.warnings.iter();
         warnings.map(|warning| (warning.code(), warning.options().to_vec())).collect()
     }
@@ -329,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_says_nothing_is_refused_in_both_forms() {
+    fn an_empty_prompt_is_rejected_in_both_forms() {
         let image = || {
             let image = claude_wire::content::ImageBlock::base64("image/png", "AAAA");
             Prompt::from(vec![ContentBlock::text(" "), ContentBlock::Image(image)])
@@ -351,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn print_mode_refuses_what_its_command_line_cannot_hold() {
+    fn print_mode_rejects_prompts_that_do_not_fit_its_command_line() {
         let print = Options::new().print_mode(true);
         let most = Limits::LINUX.one - 1;
         assert_eq!(problems(with_prompt(&print, "x".repeat(most))), Vec::<String>::new());
@@ -360,7 +395,7 @@ mod tests {
         assert_eq!(problems(with_prompt(&print, "a\0b")), ["prompt"]);
         let blocks = vec![ContentBlock::text("x")];
         assert_eq!(problems(with_prompt(&print, blocks)), ["print_mode+prompt"]);
-        assert_eq!(problems(prepare_in(&print, None, &surroundings(&[]))), ["print_mode"]);
+        assert_eq!(problems(prepare_in(&print, None, &environment(&[]))), ["print_mode"]);
     }
 
     #[test]
@@ -371,11 +406,11 @@ mod tests {
             .system_prompt(crate::SystemPrompt::default().append(&long));
         let prepared = with_prompt(&options, &long).map_err(|error| error.to_string()).unwrap();
         assert_eq!(prepared.initialize.unwrap().append_system_prompt, Some(long));
-        assert!(prepare_in(&options, None, &surroundings(&[])).is_ok());
+        assert!(prepare_in(&options, None, &environment(&[])).is_ok());
     }
 
     #[test]
-    fn every_problem_is_told_at_once() {
+    fn every_problem_is_reported_at_once() {
         let options = Options::new()
             .print_mode(true)
             .max_turns(0)
@@ -399,11 +434,11 @@ mod tests {
     }
 
     #[test]
-    fn arguments_must_fit_beside_the_environment_that_is_inherited() {
+    fn arguments_and_inherited_environment_share_a_limit() {
         let half = "x".repeat(Limits::LINUX.all / 2);
         let options = Options::new();
         let fits = |options: &Options, variables: &[(&str, &str)]| {
-            prepare_in(options, None, &surroundings(variables)).is_ok()
+            prepare_in(options, None, &environment(variables)).is_ok()
         };
         assert!(fits(&options, &[("A", &half)]));
         assert!(!fits(&options, &[("A", &half), ("B", &half)]));
@@ -413,11 +448,11 @@ mod tests {
         assert!(fits(&options.clone().env("B", "short"), &[("A", &half), ("B", &half)]));
         let servers =
             Options::new().mcp("x", Json::from_text(format!(r#"{{"a":"{half}"}}"#)).unwrap());
-        assert_eq!(problems(prepare_in(&servers, None, &surroundings(&[]))), ["arguments"]);
+        assert_eq!(problems(prepare_in(&servers, None, &environment(&[]))), ["arguments"]);
     }
 
     #[test]
-    fn a_user_is_refused_where_there_are_none() {
+    fn a_user_is_rejected_where_it_is_not_supported() {
         let host = HostOptions { user: Some("agent".into()), ..HostOptions::default() };
         assert_eq!(user_problem(&host, false).unwrap().options, ["user"]);
         assert_eq!(user_problem(&host, true), None);
@@ -425,28 +460,28 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_another_one_beats_is_told() {
+    fn an_option_that_is_ignored_is_reported() {
         let nobody = Options::new().permission_prompts("none").permission_prompt_tool("p");
         let prepared = good(&nobody);
         let expected = vec!["permission_prompt_tool", "permission_prompts"];
-        assert_eq!(told(&prepared), [(WarningCode::OptionIgnored, expected)]);
+        assert_eq!(warnings_of(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =
             crate::transport::InMemory::new(|_| async { Err(std::io::Error::other("none")) });
         let prepared =
             good(&Options::new().cli_path("claude").executable(["bun"]).transport(memory));
         let expected = ["cli_path", "executable"]
             .map(|option| (WarningCode::OptionIgnored, vec![option, "transport"]));
-        assert_eq!(told(&prepared), expected);
-        assert!(told(&good(&Options::new().model("m"))).is_empty());
+        assert_eq!(warnings_of(&prepared), expected);
+        assert!(warnings_of(&good(&Options::new().model("m"))).is_empty());
     }
 
     #[test]
-    fn limits_come_from_the_option_then_the_environment_then_the_default() {
+    fn timeouts_come_from_the_option_then_the_environment_then_the_default() {
         let seconds = Duration::from_secs;
         let both = |options: Options, variables: &[(&str, &str)]| {
-            let prepared = prepare_in(&options, None, &surroundings(variables));
+            let prepared = prepare_in(&options, None, &environment(variables));
             let prepared = prepared.map_err(|error| error.to_string()).unwrap();
-            let warnings = told(&prepared).len();
+            let warnings = warnings_of(&prepared).len();
             (prepared.initialize_timeout, prepared.background_ceiling, warnings)
         };
         let own = &[(INITIALIZE_VARIABLE, "7000"), (CEILING_VARIABLE, " 9000\n")];
@@ -469,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_the_cli_is_told_nothing_that_is_no_argument_and_its_values_are_masked() {
+    fn arguments_of_the_runtime_are_checked_and_masked() {
         let nul = Options::new().executable(["node", "--a\0b"]);
         assert_eq!(problems(with_prompt(&nul, "hello")), ["executable_args"]);
         let valued = Options::new().executable(["node", "--smol", "--key=hush-hush"]);
@@ -478,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_handed_over_for_masking_and_stand_in_no_error() {
+    fn secrets_are_collected_for_masking_and_occur_in_no_error() {
         let options = Options::new()
             .env("ANY", "s3cr3t-a")
             .add_arg(("key", "s3cr3t-b"))

@@ -1,4 +1,4 @@
-//! Settings in a file on which a sandbox is to be put.
+//! Merges a settings file with the sandbox option.
 
 use std::io;
 use std::path::Path;
@@ -9,34 +9,36 @@ use claude_wire::settings::SettingsSource;
 
 use crate::small_file;
 
-/// Puts what stands in the file in its place: the CLI takes a file or a value, not both.
-pub(super) fn by_value_beside_a_sandbox(settings: &mut Settings, problems: &mut Vec<Problem>) {
+/// Replaces a settings file by its content if there is a sandbox: the CLI accepts a file or a value, not
+/// both.
+pub(super) fn inline_settings_for_sandbox(settings: &mut Settings, problems: &mut Vec<Problem>) {
     if settings.sandbox.is_none() {
         return;
     }
     let Some(SettingsSource::File(path)) = &settings.settings else { return };
-    // The CLI would look for it there.
+    // The CLI resolves the path from its working directory.
     let path = settings.cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(path));
     match read(&path) {
         Ok(value) => settings.settings = Some(SettingsSource::Value(value)),
         Err(error) => {
             let reason = format!(
-                "the file {} cannot be read to put the sandbox on top of it ({error})",
+                "cannot read `{}` to merge the sandbox into it: {error}; help: correct the path, or \
+                 pass the settings as a value",
                 path.display()
             );
             problems.push(Problem::new(&["sandbox", "settings"], reason));
-            // Told once.
+            // Reported once.
             settings.settings = None;
         }
     }
 }
 
-/// The settings in a file.
+/// Reads a settings file.
 pub(super) fn read(path: &Path) -> io::Result<Json> {
     let text = String::from_utf8(small_file::read(path)?).map_err(io::Error::other)?;
     let json = Json::from_text(text).map_err(io::Error::other)?;
     if !json.text().starts_with('{') {
-        return Err(io::Error::other("it holds no JSON object"));
+        return Err(io::Error::other("not a JSON object"));
     }
     Ok(json)
 }
@@ -56,29 +58,29 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_the_working_directory_travels_by_value() {
+    fn a_settings_file_is_passed_by_value_beside_a_sandbox() {
         let folder = tempfile::tempdir().unwrap();
         let text = " {\"model\":\"m\"}\n";
         std::fs::write(folder.path().join("s.json"), text).unwrap();
         let mut settings = settings("s.json", folder.path());
         let mut problems = Vec::new();
-        by_value_beside_a_sandbox(&mut settings, &mut problems);
+        inline_settings_for_sandbox(&mut settings, &mut problems);
         assert_eq!(problems, []);
         let Some(SettingsSource::Value(value)) = settings.settings else { panic!() };
         assert_eq!(value.text(), text.trim());
     }
 
     #[test]
-    fn without_a_sandbox_the_file_stays_a_file() {
+    fn without_a_sandbox_the_file_is_passed_by_path() {
         let mut settings = settings("missing.json", Path::new("/"));
         settings.sandbox = None;
         let before = settings.clone();
-        by_value_beside_a_sandbox(&mut settings, &mut Vec::new());
+        inline_settings_for_sandbox(&mut settings, &mut Vec::new());
         assert_eq!(settings, before);
     }
 
     #[test]
-    fn a_file_that_cannot_be_taken_is_told_of_with_both_options() {
+    fn an_unreadable_file_is_reported_with_both_options() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             std::fs::write(folder.path().join(name), text).unwrap();
@@ -89,7 +91,7 @@ mod tests {
         for file in ["missing.json", "list.json", "broken.json", "huge.json", "."] {
             let mut settings = settings(file, folder.path());
             let mut problems = Vec::new();
-            by_value_beside_a_sandbox(&mut settings, &mut problems);
+            inline_settings_for_sandbox(&mut settings, &mut problems);
             assert_eq!(problems.len(), 1, "{file}");
             assert_eq!(problems[0].options, ["sandbox", "settings"]);
         }

@@ -1,4 +1,4 @@
-//! What is not obeyed, or will not work as it looks.
+//! Warnings about options that are ignored, or that may not work as expected.
 
 use claude_wire::control::PermissionMode;
 use claude_wire::launch::CommandLine;
@@ -8,15 +8,15 @@ use super::{HostOptions, Options};
 use crate::mcp::names;
 use crate::warning::{Warning, WarningCode};
 
-/// Everything that is told of these options, which can be used.
+/// Returns the warnings about valid options.
 pub(super) fn of(options: &Options, command: &CommandLine) -> Vec<Warning> {
-    let beaten = beaten_by_transport(&options.host);
-    let ignored = command.ignored.iter().copied().chain(beaten).map(ignored);
-    ignored.chain(shadowed(options)).chain(rules_that_miss(options)).collect()
+    let by_transport = ignored_with_transport(&options.host);
+    let ignored = command.ignored.iter().copied().chain(by_transport).map(ignored);
+    ignored.chain(shadowed(options)).chain(ineffective_rules(options)).collect()
 }
 
-/// What a transport of the host's own does not ask for.
-fn beaten_by_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> {
+/// Returns the options that are ignored with a custom transport.
+fn ignored_with_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> {
     if host.transport.is_none() {
         return Vec::new();
     }
@@ -27,13 +27,15 @@ fn beaten_by_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> 
         .collect()
 }
 
-fn ignored((beaten, winner): (&'static str, &'static str)) -> Warning {
-    let message = format!("`{beaten}` is not obeyed, because `{winner}` beats it");
+fn ignored((option, other): (&'static str, &'static str)) -> Warning {
+    let message = format!(
+        "`{option}` is ignored because `{other}` takes precedence; help: remove one of them"
+    );
     Warning::new(WarningCode::OptionIgnored, message)
-        .with(|facts| facts.options = vec![beaten, winner])
+        .with(|facts| facts.options = vec![option, other])
 }
 
-/// Options that decide before the permission callback is asked.
+/// Warns about options that decide before the permission callback is called.
 fn shadowed(options: &Options) -> Vec<Warning> {
     if !options.host.callbacks.has_can_use_tool() {
         return Vec::new();
@@ -45,11 +47,13 @@ fn shadowed(options: &Options) -> Vec<Warning> {
     let settings = &options.settings;
     let mut warnings = Vec::new();
     if settings.permission_mode == Some(PermissionMode::BypassPermissions) {
-        let message = "`permission_mode` lets everything run, so `can_use_tool` is never asked";
+        let message = "`can_use_tool` is never called because `permission_mode` allows every tool; help: \
+                       choose another permission mode";
         warnings.push(warning("permission_mode", message.to_owned()));
     }
     if settings.permission_prompts == Some(PermissionPrompts::None) {
-        let message = "with `permission_prompts` nobody is asked, `can_use_tool` neither";
+        let message = "`can_use_tool` is never called because `permission_prompts` is `none`; help: remove \
+                       `permission_prompts`";
         warnings.push(warning("permission_prompts", message.to_owned()));
     }
     let bare: Vec<&str> = settings
@@ -60,7 +64,8 @@ fn shadowed(options: &Options) -> Vec<Warning> {
         .collect();
     if !bare.is_empty() {
         let message = format!(
-            "`allowed_tools` lets {} run, so `can_use_tool` is never asked about that",
+            "`can_use_tool` is never called for {} because `allowed_tools` allows every use; help: \
+             remove the rule, or restrict it",
             bare.join(", ")
         );
         warnings.push(warning("allowed_tools", message));
@@ -68,21 +73,21 @@ fn shadowed(options: &Options) -> Vec<Warning> {
     warnings
 }
 
-/// Whether a rule lets every use of a tool run.
+/// Returns whether a rule allows every use of a tool.
 fn is_bare(rule: &str) -> bool {
     !rule.contains('(') || rule.ends_with("(*)")
 }
 
-/// Rules for a whole server that the CLI reads as rules of another one.
-fn rules_that_miss(options: &Options) -> Vec<Warning> {
+/// Warns about rules for a whole server that the CLI applies to another one.
+fn ineffective_rules(options: &Options) -> Vec<Warning> {
     let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
     let servers: Vec<String> = outside.chain(options.host.callbacks.servers.names()).collect();
     let rules = options.settings.allowed_tools.iter().map(|rule| rule.trim());
     let missing = rules.filter_map(|rule| {
         let server = servers.iter().find(|server| names::is_missed_by(server, rule))?;
         let message = format!(
-            "the CLI does not take `{rule}` in `allowed_tools` for a rule of the server {server:?}, \
-             because its name has `__` or ends in `_` there; write `{rule}__*`"
+            "the rule `{rule}` of `allowed_tools` does not apply to the MCP server {server:?}: the CLI \
+             ends the name of a server at the first `__`; help: use `{rule}__*`"
         );
         let warning = Warning::new(WarningCode::OptionIgnored, message);
         Some(warning.with(|facts| facts.options = vec!["allowed_tools"]))
@@ -103,20 +108,20 @@ mod tests {
         prepare(options, None).map_err(|error| error.to_string()).unwrap().warnings
     }
 
-    fn told(options: &Options) -> Vec<(WarningCode, Vec<&'static str>)> {
+    fn codes(options: &Options) -> Vec<(WarningCode, Vec<&'static str>)> {
         let warnings = warnings(options).into_iter();
         warnings.map(|warning| (warning.code(), warning.options().to_vec())).collect()
     }
 
     #[test]
-    fn options_that_keep_the_permission_callback_from_being_asked_are_told() {
+    fn options_that_bypass_the_permission_callback_are_reported() {
         let check = |options: Options, callback: bool, expected: &[&'static str]| {
             let options = if callback {
                 options.can_use_tool(|_, _| async { Permission::allow() })
             } else {
                 options.ask_user(|_, _| async { Answers::new() })
             };
-            let warnings = told(&options);
+            let warnings = codes(&options);
             let expected: Vec<_> = expected
                 .iter()
                 .map(|name| (WarningCode::PermissionCallbackShadowed, vec![*name, "can_use_tool"]))
@@ -136,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_the_cli_reads_as_one_of_another_server_is_told() {
+    fn rules_that_the_cli_applies_to_another_server_are_reported() {
         let inside = |name: &str| {
             let server = RawServer::new(|message: Json, _| async { Ok(message) });
             Options::new().mcp(name, server)
@@ -147,7 +152,7 @@ mod tests {
             (inside("a_"), "mcp__a_", true),
             (outside("a__b"), " mcp__a__b ", true),
             (outside("é"), "mcp___", true),
-            // Rules that the CLI obeys, or that are about something else.
+            // Rules that work, or that concern something else.
             (inside("a__b"), "mcp__a__b__*", false),
             (inside("a__b"), "mcp__a__b__t", false),
             (inside("_a"), "mcp___a", false),
@@ -160,7 +165,7 @@ mod tests {
             for warning in warnings {
                 assert_eq!(warning.code(), WarningCode::OptionIgnored);
                 assert_eq!(warning.options(), ["allowed_tools"]);
-                let better = format!("write `{}__*`", rule.trim());
+                let better = format!("use `{}__*`", rule.trim());
                 assert!(warning.to_string().contains(&better), "{warning}");
             }
         }

@@ -1,4 +1,4 @@
-//! Permission requests that are answered elsewhere, by ID.
+//! An inbox for permission requests that are answered by ID.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -25,7 +25,7 @@ const REMEMBERED_BYTES: usize = 256;
 /// ID, for example by the handlers of a web service.
 ///
 /// Register [`callback`](Self::callback) with [`can_use_tool`](crate::Options::can_use_tool). Clones
-/// are the same inbox. A request that the CLI withdraws, or that `permission_timeout` ends, disappears.
+/// refer to the same inbox. A request that the CLI withdraws, or that `permission_timeout` ends, disappears.
 /// When the last clone of the inbox is dropped, all pending and later requests are denied, and so are
 /// requests beyond its capacity.
 ///
@@ -69,10 +69,10 @@ struct State {
     is_closed: bool,
     /// In the order of arrival.
     pending: BTreeMap<u64, PendingRequest>,
-    /// Those that `next` has not returned.
+    /// The requests that `next` has not returned yet.
     unseen: BTreeSet<u64>,
     next_number: u64,
-    /// The last ones that were closed, so that an error can say how.
+    /// The requests closed last, for the error of a late answer.
     closed: VecDeque<(String, Closed)>,
 }
 
@@ -82,7 +82,7 @@ struct PendingRequest {
 }
 
 #[derive(Clone, Copy)]
-enum Closed {
+pub(crate) enum Closed {
     Answered,
     Withdrawn,
 }
@@ -130,7 +130,7 @@ impl PermissionInbox {
     pub async fn next(&self) -> ToolRequest {
         let shared = &self.0.0;
         loop {
-            // Created before the look, so that it is notified of what arrives from here on.
+            // Created before the check, so that a request that arrives after the check wakes it.
             let arrived = shared.arrived.notified();
             if let Some(request) = shared.take_unseen() {
                 return request;
@@ -149,21 +149,21 @@ impl PermissionInbox {
     /// Answers a request. Of several answers to one request the first counts.
     ///
     /// # Errors
-    /// [`RequestAnswered`](ErrorKind::RequestAnswered) when the request was answered before,
-    /// [`RequestWithdrawn`](ErrorKind::RequestWithdrawn) when the CLI no longer waits for an answer,
+    /// [`RequestClosed`](ErrorKind::RequestClosed) when the request was answered before, or when the
+    /// CLI no longer waits for an answer; the text of the error contains which.
     /// [`RequestUnknown`](ErrorKind::RequestUnknown) when no request has this ID, or had it long ago.
     pub fn answer(&self, id: impl AsRef<str>, permission: Permission) -> Result<()> {
         let id = id.as_ref();
         let mut state = lock(&self.0.0.state);
         let Some(number) = state.number_of(id) else {
-            return Err(refused(id, state.closed_as(id)));
+            return Err(rejected(id, state.closed_as(id)));
         };
         let Some(PendingRequest { response, .. }) = state.remove(number, Closed::Answered) else {
-            return Err(refused(id, None));
+            return Err(rejected(id, None));
         };
         drop(state);
         // The callback may have been cancelled just now.
-        response.send(permission).map_err(|_| refused(id, Some(Closed::Withdrawn)))
+        response.send(permission).map_err(|_| rejected(id, Some(Closed::Withdrawn)))
     }
 }
 
@@ -180,7 +180,7 @@ impl Drop for Owner {
         state.unseen.clear();
         let pending = std::mem::take(&mut state.pending);
         drop(state);
-        // Their callbacks find the senders gone and deny.
+        // Dropping the senders makes the callbacks deny.
         drop(pending);
     }
 }
@@ -192,7 +192,7 @@ impl Shared {
             Ok(added) => added,
             Err(reason) => return Permission::deny(reason),
         };
-        // Withdrawn when this future is dropped, too.
+        // Also withdraws the request when this future is dropped.
         let _withdrawal = Withdrawal { shared: &self, number };
         if panics::catch(|| self.arrived.notify_one()).is_err() {
             tracing::warn!("a waker of the host's executor panicked");
@@ -218,7 +218,7 @@ impl Shared {
     }
 }
 
-const DROPPED: &str = "nothing answers permission requests any more";
+const DROPPED: &str = "permission requests are no longer answered";
 
 impl State {
     fn add(
@@ -274,20 +274,22 @@ impl Drop for Withdrawal<'_> {
     }
 }
 
-fn refused(id: &str, closed: Option<Closed>) -> Error {
+pub(crate) fn rejected(id: &str, closed: Option<Closed>) -> Error {
     let id: String = id.chars().take(REMEMBERED_BYTES).collect();
     match closed {
         Some(Closed::Answered) => Error::new(
-            ErrorKind::RequestAnswered,
-            format!("the permission request {id:?} was answered before"),
+            ErrorKind::RequestClosed,
+            format!("permission request {id:?} has already been answered"),
         ),
         Some(Closed::Withdrawn) => Error::new(
-            ErrorKind::RequestWithdrawn,
-            format!("the permission request {id:?} was withdrawn: the CLI no longer waits for it"),
+            ErrorKind::RequestClosed,
+            format!(
+                "permission request {id:?} was withdrawn: the CLI no longer waits for a response"
+            ),
         ),
         None => Error::new(
             ErrorKind::RequestUnknown,
-            format!("no permission request with the ID {id:?} is pending in this inbox"),
+            format!("no permission request with ID {id:?} is pending in this inbox"),
         ),
     }
 }

@@ -32,9 +32,9 @@ pub enum SessionState {
     Running,
     /// The session is being stopped.
     Stopping,
-    /// The session was stopped. Holds how the process ended, if that is known.
+    /// The session was stopped. Contains the exit of the process, if known.
     Stopped(Option<Exit>),
-    /// The session completed after its input was ended. Holds how the process ended, if that is known.
+    /// The session completed after its input was ended. Contains the exit of the process, if known.
     Completed(Option<Exit>),
     /// The session failed.
     Failed(Error),
@@ -74,7 +74,7 @@ impl Serialize for SessionState {
     }
 }
 
-/// All states so far. There are only a few, so that they are kept.
+/// All states so far. There are only a few, so they are all kept.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     inner: Mutex<Inner>,
@@ -84,18 +84,18 @@ pub(crate) struct EventLog {
 struct Inner {
     /// Never empty.
     states: Vec<SessionState>,
-    /// What the CLI answered to the handshake.
+    /// The response to the handshake.
     info: Option<Bytes>,
-    /// The session as the CLI names it.
+    /// The ID that the CLI reported last.
     session_id: Option<SessionId>,
-    /// Why it failed, while the process is still being ended.
+    /// The error of the session, while the process is still being shut down.
     failure: Option<Error>,
     wakers: BTreeMap<u64, Waker>,
     next_key: u64,
 }
 
 impl EventLog {
-    /// Begins with the ID of the session, if it is known before the CLI runs.
+    /// Creates a log with the ID of the session, if it is known before the CLI runs.
     pub(crate) fn new(session_id: Option<SessionId>) -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -125,7 +125,7 @@ impl EventLog {
         self.add(SessionState::Running);
     }
 
-    /// Says why it failed before it is over.
+    /// Publishes the error of the session before the process has exited.
     pub(crate) fn fail(&self, error: Error) {
         let mut inner = self.lock();
         inner.failure = Some(error);
@@ -134,7 +134,7 @@ impl EventLog {
         panics::wake(wakers.into_values());
     }
 
-    /// Whether the handshake is done, or why it never will be.
+    /// Waits for the handshake; `Some` is the error because of which it will never be done.
     fn poll_ready(&self, key: u64, context: &mut Context<'_>) -> Poll<Option<Error>> {
         let mut inner = self.lock();
         if let Some(error) = &inner.failure {
@@ -153,8 +153,8 @@ impl EventLog {
         }
     }
 
-    /// Notes how the CLI names the session.
-    pub(crate) fn name(&self, id: &SessionId) {
+    /// Stores the session ID that the CLI reports.
+    pub(crate) fn set_session_id(&self, id: &SessionId) {
         let mut inner = self.lock();
         if inner.session_id.as_ref() != Some(id) {
             inner.session_id = Some(id.clone());
@@ -169,20 +169,20 @@ impl EventLog {
         self.lock().info.clone()
     }
 
-    /// The current state.
+    /// Returns the current state.
     pub(crate) fn state(&self) -> SessionState {
         self.lock().states.last().cloned().unwrap_or(SessionState::Starting)
     }
 
-    /// The state at this place, when there is one; `None` after the final one.
+    /// Waits for the state at this index; `None` after the final one.
     fn poll_at(
         &self,
-        place: usize,
+        index: usize,
         key: u64,
         context: &mut Context<'_>,
     ) -> Poll<Option<SessionState>> {
         let mut inner = self.lock();
-        if let Some(state) = inner.states.get(place) {
+        if let Some(state) = inner.states.get(index) {
             return Poll::Ready(Some(state.clone()));
         }
         if inner.states.last().is_some_and(SessionState::is_final) {
@@ -197,21 +197,21 @@ impl EventLog {
     }
 }
 
-/// The states of a session, starting with the current one. Ends after the final state.
+/// A stream of the states of a session, starting with the current one. Ends after the final state.
 pub struct Events {
     log: Arc<EventLog>,
-    place: usize,
-    /// Where its waker is kept.
+    index: usize,
+    /// The key of its waker.
     key: u64,
 }
 
 impl Events {
     pub(crate) fn new(log: Arc<EventLog>) -> Self {
         let mut inner = log.lock();
-        let (place, key) = (inner.states.len().saturating_sub(1), inner.next_key);
+        let (index, key) = (inner.states.len().saturating_sub(1), inner.next_key);
         inner.next_key += 1;
         drop(inner);
-        Self { log, place, key }
+        Self { log, index, key }
     }
 
     /// Returns the next state; `None` after the final one.
@@ -222,15 +222,15 @@ impl Events {
         std::future::poll_fn(|context| self.poll_state(context)).await
     }
 
-    /// Whether the handshake is done, or why it never will be.
+    /// Waits for the handshake; `Some` is the error because of which it will never be done.
     pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<Option<Error>> {
         self.log.poll_ready(self.key, context)
     }
 
     fn poll_state(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionState>> {
-        let polled = self.log.poll_at(self.place, self.key, context);
+        let polled = self.log.poll_at(self.index, self.key, context);
         if let Poll::Ready(Some(_)) = polled {
-            self.place += 1;
+            self.index += 1;
         }
         polled
     }
@@ -252,6 +252,6 @@ impl Stream for Events {
 
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Events").field("index", &self.index).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Interrupting turns, and what came of it.
+//! Interrupting turns.
 
 use std::time::Duration;
 
@@ -9,54 +9,53 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::Session;
-use super::operations::{OPERATION_TIMEOUT, decoded};
+use super::operations::{OPERATION_TIMEOUT, decode};
 use crate::commands::Reply;
 use crate::error::Result;
 use crate::turn::Phase;
 
-/// How long the CLI may take to say where a message is, before it is asked once more.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long to wait for news about a message before the CLI is asked again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What came of an interrupt of a session.
+/// The outcome of [`Session::interrupt`] and [`Session::interrupt_all`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Interruption {
-    /// The messages whose turn ran and was interrupted: it ends with an error result, unless it came
-    /// to its end at the same moment. A turn that the CLI began by itself has no message, and is
-    /// interrupted too.
+    /// The messages whose running turn was interrupted: it ends with an error result, unless it ended
+    /// at the same moment. A turn that the CLI began by itself has no message, and is interrupted too.
     pub turns: Vec<MessageId>,
-    /// The messages that still wait for their turn, which will come.
+    /// The messages that still wait for their turn.
     pub still_queued: Vec<MessageId>,
-    /// The messages that were dropped before their turn began.
+    /// The messages that were discarded before their turn began.
     pub cancelled: Vec<MessageId>,
-    /// What else the CLI said.
+    /// Unknown fields of the response.
     pub extra: Extra,
 }
 
-/// What came of [`Turn::interrupt`](crate::Turn::interrupt).
+/// The outcome of [`Turn::interrupt`](crate::Turn::interrupt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TurnInterruption {
     /// The message waited for its turn and was withdrawn. The turn ends with
     /// [`TurnCancelled`](crate::ErrorKind::TurnCancelled).
     Withdrawn,
-    /// The turn ran and was interrupted. It ends with an error result, unless it came to its end at
-    /// the same moment.
+    /// The running turn was interrupted. It ends with an error result, unless it ended at the same
+    /// moment.
     Interrupted,
     /// The turn had ended before.
     AlreadyEnded,
-    /// Nothing was interrupted: the message still waits, and the CLI did not withdraw it within the
-    /// time that an operation has. Not seen of any CLI.
+    /// Nothing was interrupted: the message is still queued, and the CLI did not withdraw it within the
+    /// timeout of an operation. Not observed with any CLI.
     StillQueued,
 }
 
 impl Session {
-    /// Interrupts the turn that runs. Messages that wait for a turn stay, and their turns come next.
+    /// Interrupts the running turn. Queued messages stay, and their turns come next.
     ///
-    /// A message that was just sent may still wait, and then it is not interrupted:
-    /// [`Interruption::turns`] does not name it, and [`Interruption::still_queued`] does if the CLI has
-    /// read it. [`Turn::interrupt`](crate::Turn::interrupt) ends a
-    /// certain message in either case, [`Self::interrupt_all`] all of them.
+    /// A message that was just sent may still be queued and is then not interrupted:
+    /// [`Interruption::turns`] does not contain it, and [`Interruption::still_queued`] does if the CLI
+    /// has read it. [`Turn::interrupt`](crate::Turn::interrupt) ends the turn of one message in either
+    /// case, [`Self::interrupt_all`] the turns of all messages.
     ///
     /// # Errors
     /// Those of [`Self::request`].
@@ -67,11 +66,11 @@ impl Session {
         self.interrupt_with(Interrupt::default()).await
     }
 
-    /// Interrupts the turn that runs and drops the messages that wait for a turn.
+    /// Interrupts the running turn and discards the queued messages.
     ///
-    /// A CLI without the capability `interrupt_cancel_queued_v1`, which it tells with the first
-    /// turn ([`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities)), only
-    /// interrupts the turn; [`Interruption::still_queued`] names what then still waits.
+    /// A CLI without the capability `interrupt_cancel_queued_v1`, which is reported at the start of
+    /// each turn ([`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities)), only
+    /// interrupts the turn; [`Interruption::still_queued`] contains the remaining messages.
     ///
     /// # Errors
     /// Those of [`Self::request`].
@@ -85,19 +84,19 @@ impl Session {
     }
 
     async fn interrupt_with(&self, interrupt: Interrupt) -> Result<Interruption> {
-        let (answer, turns) = match self.ask(interrupt.into()).await? {
+        let (response, turns) = match self.send_request(interrupt.into()).await? {
             Reply::Interrupted(response, turns) => (response, turns),
             Reply::Response(response) => (response, Vec::new()),
             Reply::Accepted => (None, Vec::new()),
         };
-        let answer: InterruptResponse = decoded("interrupt", answer)?;
-        let (still_queued, cancelled) =
-            (answer.still_queued.into_vec(), answer.cancelled.into_vec());
-        Ok(Interruption { turns, still_queued, cancelled, extra: answer.extra })
+        let InterruptResponse { still_queued, cancelled, extra, .. } =
+            decode("interrupt", response)?;
+        let (still_queued, cancelled) = (still_queued.into_vec(), cancelled.into_vec());
+        Ok(Interruption { turns, still_queued, cancelled, extra })
     }
 
-    /// Ends the turn of one message: withdraws the message while it waits, interrupts its turn once
-    /// that runs. Never interrupts before the turn runs: that would hit the turn before it.
+    /// Ends the turn of one message: withdraws the message while it is queued, interrupts its turn
+    /// once it runs. An interrupt before that would hit the turn before it.
     pub(crate) async fn interrupt_turn(
         &self,
         message: &MessageId,
@@ -123,9 +122,9 @@ impl Session {
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok(TurnInterruption::StillQueued);
             }
-            // The message is on its way into the queue of the CLI or just out of it, which the CLI
-            // tells next. A session that is over is told by the next request.
-            let changed = timeout(PAUSE, phase.wait_for(|phase| *phase != now));
+            // The message is about to enter the queue of the CLI or has just left it, which the CLI
+            // reports next. The next request fails if the session has ended.
+            let changed = timeout(RETRY_INTERVAL, phase.wait_for(|phase| *phase != now));
             drop(changed.await);
         }
     }

@@ -12,20 +12,23 @@ use super::Session;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 
-/// How often the CLI is asked, at first and at most.
-const SOON: Duration = Duration::from_millis(20);
-const SELDOM: Duration = Duration::from_millis(500);
-/// How long its answer may take at least: the first one, which nothing is known without, and others.
-const FIRST_LOOK: Duration = Duration::from_secs(5);
-const LAST_LOOK: Duration = Duration::from_secs(1);
+/// The first and the longest interval between two status requests.
+const FIRST_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_INTERVAL: Duration = Duration::from_millis(500);
+/// The shortest timeouts of the first status request and of later ones.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+const LATER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a server that the CLI does not list is not connected.
+pub(crate) const UNKNOWN_SERVER: &str = "the CLI does not know the server";
 
 impl McpHandle<'_> {
     /// Waits until every MCP server that is not disabled is connected, and returns the connected
-    /// servers. Servers of the options are waited for until the CLI knows them.
+    /// servers. Includes servers of the options that the CLI does not list yet.
     ///
-    /// The CLI connects to servers while it already works on a first prompt; without waiting, the
-    /// first turn may miss some of their tools. A CLI that does not respond at all is given five
-    /// seconds, even if `timeout` is less.
+    /// The CLI connects to servers while it already works on the first prompt: without waiting, the
+    /// first turn may lack some of their tools. A CLI that does not respond at all has five seconds,
+    /// even if `timeout` is shorter.
     ///
     /// # Errors
     /// - [`McpServerFailed`](ErrorKind::McpServerFailed) when a server cannot be connected;
@@ -34,19 +37,19 @@ impl McpHandle<'_> {
     /// - Those of [`Session::request`].
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future has no effect.
     pub async fn wait(self, timeout: Duration) -> Result<Vec<McpServerInfo>> {
         self.wait_for_servers(&self.session.shared.servers, true, timeout).await
     }
 
-    /// Waits as [`wait`](Self::wait) does for the servers of these names, all of which must exist.
+    /// Waits like [`wait`](Self::wait) for the servers with these names, all of which must exist.
     ///
     /// # Errors
     /// Those of [`wait`](Self::wait). A disabled server, and one that the CLI does not know after
-    /// `timeout`, has failed.
+    /// `timeout`, counts as failed.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future has no effect.
     pub async fn wait_for(
         self,
         names: impl IntoIterator<Item = impl Into<String>>,
@@ -63,13 +66,13 @@ impl McpHandle<'_> {
         timeout: Duration,
     ) -> Result<Vec<McpServerInfo>> {
         let deadline = Instant::now().checked_add(timeout);
-        let mut pause = SOON;
+        let mut pause = FIRST_INTERVAL;
         let mut last: Option<Error> = None;
         loop {
-            let at_least = if last.is_none() { FIRST_LOOK } else { LAST_LOOK };
+            let at_least = if last.is_none() { FIRST_TIMEOUT } else { LATER_TIMEOUT };
             let status = match (self.status_until(deadline, at_least).await, last.take()) {
                 (Ok(status), _) => status,
-                // The time is over, and what was seen before still counts.
+                // The deadline has passed; the last known state counts.
                 (Err((_, true)), Some(last)) => return Err(last),
                 (Err((error, _)), _) => return Err(error),
             };
@@ -80,25 +83,25 @@ impl McpHandle<'_> {
                 None => names
                     .iter()
                     .find(|name| !servers.iter().any(|server| is(server, name)))
-                    .map(|name| failed(name, "the CLI does not know it")),
+                    .map(|name| failed(name, UNKNOWN_SERVER)),
             };
             let Some(pending) = pending else {
                 servers.retain(|server| server.status == Some(McpServerStatus::Connected));
                 return Ok(servers);
             };
-            // The last look is at the deadline itself.
+            // The last request is sent at the deadline.
             let left = deadline.map_or(pause, |deadline| deadline - Instant::now());
             if left.is_zero() {
                 return Err(pending);
             }
             last = Some(pending);
             tokio::time::sleep(pause.min(left)).await;
-            pause = (pause * 2).min(SELDOM);
+            pause = (pause * 2).min(MAX_INTERVAL);
         }
     }
 
-    /// Asks the CLI, which gets a moment for its answer even if the deadline is near. An error says
-    /// whether it is only that of the deadline.
+    /// Requests the status, with at least `at_least` for the response. An error comes with whether only the
+    /// deadline caused it.
     async fn status_until(
         self,
         deadline: Option<Instant>,
@@ -106,35 +109,40 @@ impl McpHandle<'_> {
     ) -> std::result::Result<McpStatusResponse, (Error, bool)> {
         let left = deadline.map(|deadline| (deadline - Instant::now()).max(at_least));
         let own = self.session.timeout.filter(|own| left.is_none_or(|left| *own < left));
-        let asked = match own.or(left) {
+        let response = match own.or(left) {
             Some(timeout) => self.session.with_timeout(timeout).mcp().status().await,
             None => self.status().await,
         };
-        asked.map_err(|error| {
+        response.map_err(|error| {
             let is_late = own.is_none() && error.kind() == ErrorKind::ControlTimeout;
             (error, is_late)
         })
     }
 }
 
-/// The servers that the options name, in this process and outside.
+/// Returns the servers of the options, in-process and external.
 pub(super) fn servers_of(options: &Options) -> Vec<String> {
     let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
     options.host.callbacks.servers.names().chain(outside).collect()
 }
 
-/// One that is still to be connected, if any is; an error if one will not be.
-fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
+/// Returns a server that is still connecting, if there is one; an error if one cannot connect.
+pub(crate) fn pending(servers: &[McpServerInfo], all: bool) -> Result<Option<String>> {
     let mut pending = None;
     for server in servers {
         let name = server.name.clone().unwrap_or_default();
         match &server.status {
             Some(McpServerStatus::Connected) => {}
             Some(McpServerStatus::Disabled) if all => {}
-            Some(McpServerStatus::Disabled) => return Err(failed(&name, "it is switched off")),
-            Some(McpServerStatus::NeedsAuth) => return Err(failed(&name, "it wants a login")),
+            Some(McpServerStatus::Disabled) => return Err(failed(&name, "the server is disabled")),
+            Some(McpServerStatus::NeedsAuth) => {
+                return Err(failed(&name, "the server requires a login"));
+            }
             Some(McpServerStatus::Failed) => {
-                return Err(failed(&name, server.error.as_deref().unwrap_or("it failed")));
+                return Err(failed(
+                    &name,
+                    server.error.as_deref().unwrap_or("the connection failed"),
+                ));
             }
             _ => pending = Some(name),
         }
@@ -146,21 +154,21 @@ fn is(server: &McpServerInfo, name: &str) -> bool {
     server.name.as_deref() == Some(name)
 }
 
-fn failed(name: &str, reason: &str) -> Error {
-    let message = format!("the MCP server {name:?} is not connected: {reason}");
+pub(crate) fn failed(name: &str, reason: &str) -> Error {
+    let message = format!("MCP server {name:?} is not connected: {reason}");
     Error::new(ErrorKind::McpServerFailed, message)
-        .with_help("see its configuration, or do without it")
+        .with_help("check the configuration of the server, or remove it")
         .with(|facts| facts.server = Some(name.to_owned()))
 }
 
-fn late(name: String, timeout: Duration) -> Error {
-    let message = format!("the MCP server {name:?} is still not connected after {timeout:?}");
-    Error::new(ErrorKind::McpTimeout, message).with_help("wait longer, or do without it").with(
-        |facts| {
+pub(crate) fn late(name: String, timeout: Duration) -> Error {
+    let message = format!("MCP server {name:?} did not connect within {timeout:?}");
+    Error::new(ErrorKind::McpTimeout, message)
+        .with_help("increase the timeout, or remove the server")
+        .with(|facts| {
             facts.server = Some(name);
             facts.limit = Some(timeout);
-        },
-    )
+        })
 }
 
 #[cfg(test)]
@@ -168,13 +176,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_decides_whether_a_server_is_waited_for() {
-        let decided = |status: &str, all: bool| {
+    fn each_status_is_ready_pending_or_failed() {
+        let state = |status: &str, all: bool| {
             let text = format!(r#"{{"name":"s","status":"{status}"}}"#);
             let server: McpServerInfo = serde_json::from_str(&text).unwrap();
             match pending(&[server], all) {
-                Ok(None) => "there",
-                Ok(Some(_)) => "waited for",
+                Ok(None) => "ready",
+                Ok(Some(_)) => "pending",
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::McpServerFailed);
                     assert_eq!(error.server(), Some("s"));
@@ -183,15 +191,15 @@ mod tests {
             }
         };
         for (status, one_of_all, named) in [
-            ("connected", "there", "there"),
-            ("pending", "waited for", "waited for"),
-            ("something-new", "waited for", "waited for"),
-            ("disabled", "there", "failed"),
+            ("connected", "ready", "ready"),
+            ("pending", "pending", "pending"),
+            ("something-new", "pending", "pending"),
+            ("disabled", "ready", "failed"),
             ("needs-auth", "failed", "failed"),
             ("failed", "failed", "failed"),
         ] {
-            assert_eq!(decided(status, true), one_of_all, "{status}");
-            assert_eq!(decided(status, false), named, "{status}");
+            assert_eq!(state(status, true), one_of_all, "{status}");
+            assert_eq!(state(status, false), named, "{status}");
         }
     }
 }

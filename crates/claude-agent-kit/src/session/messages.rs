@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::item::Item;
 use crate::reader::Reader;
 
-/// All messages and warnings of a session. Control frames never appear in it.
+/// A stream of all messages and warnings of a session, without control frames. Ends with the session.
 ///
-/// An `Err` is the last item: why the session failed, or that this stream was not read for too
-/// long. It ends when the session does.
+/// An `Err` is the last item: the error of the session, or [`Lagged`](crate::ErrorKind::Lagged) if
+/// this stream was read too slowly.
 pub struct Messages {
     reader: Reader,
     session: Session,
@@ -26,10 +26,10 @@ impl Messages {
         Self { reader: session.shared.handles.reader(), session, done: false }
     }
 
-    /// The next item; `None` at the end.
+    /// Returns the next item; `None` at the end.
     ///
     /// # Errors
-    /// Why the session failed, or [`Lagged`](crate::ErrorKind::Lagged); once, as the last item.
+    /// The error of the session, or [`Lagged`](crate::ErrorKind::Lagged); once, as the last item.
     ///
     /// # Cancel safety
     /// Dropping the future loses no item.

@@ -1,8 +1,8 @@
-//! Live sessions: many turns, steered while they run.
+//! Sessions: many turns in one conversation, controlled while they run.
 
 pub(crate) mod events;
 mod interrupt;
-mod mcp;
+pub(crate) mod mcp;
 mod messages;
 pub(crate) mod operations;
 
@@ -27,12 +27,12 @@ use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::turn::{Turn, TurnSlot};
 
-/// A live session with a CLI.
+/// A handle to a running CLI and its conversation.
 ///
-/// It is a handle: clones are the same session, and calls work from any task and thread. The
-/// session lives as long as a `Session`, a [`Turn`] or a [`Messages`] of it does; when the last is
-/// dropped, the CLI is ended. Only a handle from [`CallbackContext::session`] does not keep the
-/// session alive.
+/// Clones refer to the same session, and methods can be called from any task and thread. The
+/// session lives as long as a `Session`, a [`Turn`] or a [`Messages`] of it; when the last one is
+/// dropped, the CLI is shut down. A handle from [`CallbackContext::session`] does not keep the session
+/// alive.
 ///
 /// [`CallbackContext::session`]: crate::CallbackContext::session
 #[derive(Clone)]
@@ -43,12 +43,12 @@ pub struct Session {
     keep_alive: Option<Arc<RunGuard>>,
 }
 
-/// What the handles of one session share.
+/// State shared by the handles of one session.
 pub(crate) struct Shared {
     pub(crate) handles: Handles,
-    /// The MCP servers that the options name.
+    /// The names of all MCP servers of the options.
     pub(crate) servers: Vec<String>,
-    /// Those of them that are in this process.
+    /// The names of the in-process servers among them.
     hosted: Vec<String>,
     verbatim_prompts: bool,
     operation_timeout: Option<Duration>,
@@ -61,7 +61,7 @@ impl Shared {
     }
 }
 
-/// Leads from the callbacks of a run to its session. Empty in a query.
+/// Gives the callbacks of a run access to its session. Empty in a query.
 #[derive(Clone, Default)]
 pub(crate) struct SessionLink(Arc<OnceLock<Weak<Shared>>>);
 
@@ -84,17 +84,17 @@ impl fmt::Debug for SessionLink {
 }
 
 impl Session {
-    /// Starts the CLI and returns as soon as it runs. What is asked of the session before its
-    /// handshake is done waits for it.
+    /// Starts the CLI and returns as soon as the process runs. Prompts and operations are queued until
+    /// the handshake is done.
     ///
-    /// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it waits for the
+    /// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) this waits for the
     /// handshake, because the CLI may have to be started a second time.
     ///
     /// # Errors
-    /// What keeps the CLI from being started, as for [`query`](crate::query()).
+    /// When the CLI cannot be started; the errors of [`query`](crate::query()).
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no process behind.
+    /// Dropping the future ends the process.
     ///
     /// # Panics
     /// On a Tokio runtime whose I/O or time driver is not enabled.
@@ -118,7 +118,7 @@ impl Session {
             verbatim_prompts: options.settings.verbatim_prompts,
             operation_timeout: options.host.operation_timeout,
         });
-        // Before the driver runs: its first callback may ask for the session.
+        // Before the driver runs: its first callback may use the session.
         started.link.set(&shared);
         let keep_alive = Some(Arc::new(started.run()));
         Ok(Self { shared, timeout: options.host.operation_timeout, keep_alive })
@@ -127,10 +127,10 @@ impl Session {
     /// Starts the CLI and waits for the handshake.
     ///
     /// # Errors
-    /// As [`Self::open`] and [`Self::ready`].
+    /// Those of [`Self::open`] and [`Self::ready`].
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no process behind.
+    /// Dropping the future ends the process.
     pub async fn start(options: impl Into<Options>) -> Result<Self> {
         let session = Self::open(options).await?;
         session.ready().await?;
@@ -140,10 +140,10 @@ impl Session {
     /// Waits until the handshake is done.
     ///
     /// # Errors
-    /// Why it failed: [`InitializeTimeout`](ErrorKind::InitializeTimeout),
+    /// When the handshake fails: [`InitializeTimeout`](ErrorKind::InitializeTimeout),
     /// [`InitializeRejected`](ErrorKind::InitializeRejected),
-    /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), an option that the CLI does not know; or
-    /// that the session was stopped before.
+    /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), or an error for an option that the CLI does
+    /// not know; and when the session was stopped before.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
@@ -151,40 +151,38 @@ impl Session {
         self.shared.handles.ready().await
     }
 
-    /// Sends a user message, and gives its turn.
+    /// Sends a user message and returns its turn.
     ///
-    /// Waits for the handshake if that is not done, and while more than `Limits::max_unwritten_bytes` wait
-    /// to be written; not for the turn to begin.
+    /// Waits for the handshake, and while more than `Limits::max_unwritten_bytes` wait to be written.
+    /// Does not wait for the turn to begin.
     ///
     /// # Errors
-    /// When the session is over, its input was ended, or the prompt or its id is empty
+    /// When the session has ended, its input was ended, or the prompt or its ID is empty
     /// ([`InvalidOptions`](ErrorKind::InvalidOptions)).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is done withdraws the message if it is not written yet.
+    /// Dropping the future withdraws the message if it has not been written yet.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         let prompt = prompt.into();
         if prompt.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidOptions, "the prompt is empty")
-                .with_help("say something"));
+            return Err(empty_prompt());
         }
         if prompt.has_empty_id() {
-            return Err(Error::new(ErrorKind::InvalidOptions, "the id of the prompt is empty")
-                .with_help("give it another id, or none"));
+            return Err(empty_prompt_id());
         }
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
         let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
         let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
-        // Made first, so that its reader is let go if the message cannot be sent.
+        // Created first, so that its reader is dropped if the message cannot be sent.
         let turn = Turn::new(self.clone(), &slot);
         let message = OutgoingMessage::new(id, line, prompt.id().is_some());
         let pending = self.post("send", Some(slot), |waiter| Event::Send { waiter, message });
-        self.settled("send", pending).await?;
+        self.reply("send", pending).await?;
         Ok(turn)
     }
 
-    /// All messages and warnings from now on. The first such stream also has the warnings of the
-    /// start and, if no message was sent before it, everything that came since.
+    /// Returns a stream of all messages and warnings from now on. The first such stream also yields
+    /// the warnings of the start and, if no message was sent before, everything received since then.
     pub fn messages(&self) -> Messages {
         Messages::new(self.clone())
     }
@@ -199,8 +197,8 @@ impl Session {
         Events::new(self.shared.handles.events.clone())
     }
 
-    /// Returns what the CLI said about itself in the handshake: commands, agents, models, account,
-    /// capabilities. `None` before the handshake is done.
+    /// Returns the CLI's response to the handshake: commands, agents, models, account, capabilities.
+    /// `None` before the handshake is done.
     ///
     /// More capabilities are in
     /// [`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities) at the start of
@@ -208,84 +206,84 @@ impl Session {
     /// [`CommandsChanged`](claude_wire::message::SystemMessage::CommandsChanged).
     pub fn server_info(&self) -> Option<InitializeResponse> {
         let text = self.shared.handles.events.info()?;
-        // A handshake that cannot be made out is one without anything in it.
+        // An undecodable response counts as an empty one.
         Some(serde_json::from_slice(&text).unwrap_or_default())
     }
 
     /// Returns the ID of the session. It is known from the start, because the SDK chooses the ID of a
-    /// new conversation and of a fork; only for
-    /// [`Conversation::latest`](crate::Conversation::latest), and where `extra_args` name the
-    /// conversation, it is `None` until the CLI has named it. The ID changes with `/clear`.
+    /// new conversation and of a fork. Only for
+    /// [`Conversation::latest`](crate::Conversation::latest), and where extra arguments choose the
+    /// conversation, it is `None` until the CLI reports it. The ID changes with `/clear`.
     pub fn session_id(&self) -> Option<SessionId> {
         self.shared.handles.events.session_id()
     }
 
-    /// Returns whether the session continues an earlier conversation, or a copy of one. `None` before
-    /// the handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the
-    /// CLI does not say. After
-    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it tells the two apart.
+    /// Returns whether the session continues an earlier conversation, or a copy of one: the outcome of
+    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start). `None` before the
+    /// handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the CLI
+    /// does not report it.
     pub fn is_resumed(&self) -> Option<bool> {
         self.shared.handles.is_resumed()
     }
 
-    /// Returns what the session has cost since it was started, up to the last result. The past of a
-    /// conversation that was resumed is not included.
+    /// Returns the cost of the session since it was started, up to the last result. Earlier costs of a
+    /// resumed conversation are not included.
     ///
-    /// This is the sum over all results: those of turns, each once, and those of turns that the CLI
-    /// began itself, to which background agents are charged.
+    /// This is the sum over all results, including those of turns that the CLI began itself, to which
+    /// background agents are charged.
     pub fn cost(&self) -> Cost {
         self.shared.handles.cost().sum
     }
 
-    /// The process of the CLI, if it is one of this machine.
+    /// Returns the process ID of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.shared.handles.pid
     }
 
-    /// Returns a handle with another timeout for the operations called on it, in place of 30 s
-    /// (120 s for those that take long).
+    /// Returns a handle to the same session with another timeout for its operations. Default: 30 s,
+    /// and 120 s for operations that connect to servers or write files.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self.clone() }
     }
 
-    /// Returns a handle on the MCP servers of the session.
+    /// Returns a handle that controls the MCP servers of the session.
     pub fn mcp(&self) -> McpHandle<'_> {
         McpHandle { session: self }
     }
 
-    /// Ends the input: nothing more can be asked. The CLI finishes what it does and ends. Callbacks
-    /// cannot be answered any more and are cancelled.
+    /// Closes stdin of the CLI, after which no prompts and operations can be sent. The CLI finishes
+    /// its work and exits. Pending callbacks are cancelled.
     ///
     /// # Errors
-    /// When the session is over already.
+    /// When the session has already ended.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have ended the input.
+    /// If the future is dropped, the input may or may not have been ended.
     pub async fn end_input(&self) -> Result<()> {
         let pending = self.post("end_input", None, Event::EndInput);
-        self.settled("end_input", pending).await.map(drop)
+        self.reply("end_input", pending).await.map(drop)
     }
 
-    /// Stops the session: interrupts a turn that runs, closes the input, and ends the CLI if it
-    /// does not end by itself. Gives how the process ended. May be called many times.
+    /// Stops the session and returns the exit of the process: interrupts the running turn, closes
+    /// stdin, and kills the CLI if it does not exit by itself. Can be called several times.
     ///
-    /// A turn that has its result is not interrupted: the input is closed as soon as the CLI is
-    /// idle, or after one second.
+    /// A turn that has its result is not interrupted: stdin is closed as soon as the CLI is idle, or
+    /// after one second.
     ///
     /// # Errors
-    /// What the session failed with, if it did before.
+    /// The error of the session, if it failed before.
     ///
     /// # Cancel safety
-    /// Dropping the future does not stop the end.
+    /// Dropping the future does not cancel the shutdown.
     pub async fn stop(&self) -> Result<Option<Exit>> {
         let handles = &self.shared.handles;
         // A driver that is gone has left its process to the reaper thread.
         let _ = handles.commands.send(Event::Stop);
-        let over = poll_fn(|context| handles.feed.poll_over(context)).await;
-        match over.error {
+        let end = poll_fn(|context| handles.feed.poll_over(context)).await;
+        match end.error {
             Some(error) => Err(error),
-            None => Ok(over.exit),
+            None => Ok(end.exit),
         }
     }
 
@@ -298,41 +296,55 @@ impl Session {
         self.shared.handles.commands.request(operation, turn, event)
     }
 
-    async fn settled(
+    /// Waits for the reply to a command.
+    async fn reply(
         &self,
         operation: &str,
         pending: std::result::Result<PendingReply, DriverGone>,
     ) -> Result<Reply> {
         match pending {
             Ok(pending) => match pending.await {
-                Ok(settled) => settled,
-                Err(DriverGone) => Err(self.over_error(operation)),
+                Ok(reply) => reply,
+                Err(DriverGone) => Err(self.ended_error(operation)),
             },
-            Err(DriverGone) => Err(self.over_error(operation)),
+            Err(DriverGone) => Err(self.ended_error(operation)),
         }
     }
 
-    /// Why nothing can be asked of a session that is over.
-    pub(crate) fn over_error(&self, operation: &str) -> Error {
+    /// Returns the error of an operation on a session that has ended.
+    pub(crate) fn ended_error(&self, operation: &str) -> Error {
         match self.shared.handles.feed.error() {
             Some(error) => error.in_operation(operation),
             None => match self.shared.handles.feed.over() {
-                Some(over) if over.completed => input_ended(operation),
+                Some(end) if end.completed => input_ended(operation),
                 _ => stopped(operation),
             },
         }
     }
 }
 
-fn input_ended(operation: &str) -> Error {
-    Error::new(ErrorKind::InputEnded, format!("`{operation}`: the input was ended before"))
-        .with_help("start another session")
-        .with(|facts| facts.operation = Some(operation.to_owned()))
+pub(crate) fn empty_prompt() -> Error {
+    Error::new(ErrorKind::InvalidOptions, "prompt is empty")
+        .with_help("pass a non-empty string or at least one content block")
 }
 
-fn stopped(operation: &str) -> Error {
-    Error::new(ErrorKind::SessionStopped, format!("`{operation}`: the session was stopped"))
-        .with_help("start another one")
+pub(crate) fn empty_prompt_id() -> Error {
+    Error::new(ErrorKind::InvalidOptions, "the ID of the prompt is empty")
+        .with_help("pass a non-empty ID, or omit it")
+}
+
+pub(crate) fn input_ended(operation: &str) -> Error {
+    Error::new(
+        ErrorKind::InputEnded,
+        format!("`{operation}` failed: the input of the session was ended"),
+    )
+    .with_help("start a new session")
+    .with(|facts| facts.operation = Some(operation.to_owned()))
+}
+
+pub(crate) fn stopped(operation: &str) -> Error {
+    Error::new(ErrorKind::SessionStopped, format!("`{operation}` failed: the session was stopped"))
+        .with_help("start a new session")
         .with(|facts| facts.operation = Some(operation.to_owned()))
 }
 

@@ -1,4 +1,4 @@
-//! Tools that come and go while sessions run.
+//! Changes the tools of a server while sessions are running.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,13 +11,15 @@ use super::Tool;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::mcp::{McpClient, names};
+use crate::options::enumerated;
 
-/// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions run. Copies change the
-/// same server.
+/// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions are running. Clones change
+/// the same server.
 ///
-/// Each change tells the CLI of every session that has the server, and is over when all know of it.
-/// They ask for the tools soon after. A call that runs goes on when its tool is removed. The CLI
-/// may still offer a removed tool to the model, as it did in earlier turns; a call of it fails.
+/// Each change notifies the CLI of every session with the server, and completes when all have
+/// acknowledged it. The CLIs list the tools again soon after. A running call continues when its tool is
+/// removed. The CLI may still offer a removed tool to the model, as it did in earlier turns; a call of
+/// it fails.
 ///
 /// ```
 /// use claude_agent_kit::NoArguments;
@@ -38,7 +40,7 @@ pub struct ToolHandle(pub(super) Arc<Changing>);
 /// The tools of a server that change.
 pub(super) struct Changing {
     tools: Mutex<Vec<Tool>>,
-    /// Each until its session is over.
+    /// Each until its session has ended.
     clients: Mutex<Vec<Weak<McpClient>>>,
 }
 
@@ -46,34 +48,34 @@ impl ToolHandle {
     /// Adds a tool.
     ///
     /// # Errors
-    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) when the tool has no proper name, or one that
-    ///   is taken or, with the name that a session has for the server, too long for the CLI, or
-    ///   arguments that are no object. Then nothing has changed.
-    /// - Those of [`McpClient::notify`] when a session could not be told. The tool is added then.
+    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) when the name of the tool is invalid, already
+    ///   used or, together with the name of the server in a session, too long for the CLI, or when its
+    ///   arguments are not an object. The tool is not added then.
+    /// - Those of [`McpClient::notify`] when a session could not be notified. The tool is added then.
     ///
     /// # Cancel safety
-    /// Once polled, the tool is added; dropping the future may leave sessions untold.
+    /// Once polled, the tool is added; dropping the future may leave sessions without the notification.
     pub async fn add(&self, tool: Tool) -> Result<()> {
         self.0.change(|tools| tools.push(tool))?;
-        self.0.tell().await
+        self.0.notify().await
     }
 
-    /// Removes the tool of this name, and says whether there was one.
+    /// Removes the tool of this name. Returns whether there was one.
     ///
     /// # Errors
-    /// Those of [`McpClient::notify`] when a session could not be told. The tool is removed then.
+    /// Those of [`McpClient::notify`] when a session could not be notified. The tool is removed then.
     ///
     /// # Cancel safety
-    /// Once polled, the tool is removed; dropping the future may leave sessions untold.
+    /// Once polled, the tool is removed; dropping the future may leave sessions without the notification.
     pub async fn remove(&self, name: &str) -> Result<bool> {
         let removed = self.0.take(name);
         if removed {
-            self.0.tell().await?;
+            self.0.notify().await?;
         }
         Ok(removed)
     }
 
-    /// Puts these tools in the place of all.
+    /// Replaces all tools.
     ///
     /// # Errors
     /// Those of [`Self::add`].
@@ -83,10 +85,10 @@ impl ToolHandle {
     pub async fn replace(&self, tools: impl IntoIterator<Item = Tool>) -> Result<()> {
         let new: Vec<Tool> = tools.into_iter().collect();
         self.0.change(|tools| *tools = new)?;
-        self.0.tell().await
+        self.0.notify().await
     }
 
-    /// The names of the tools, in the order in which they were added.
+    /// Returns the names of the tools, in the order in which they were added.
     pub fn names(&self) -> Vec<String> {
         self.0.tools().iter().map(|tool| tool.name.clone()).collect()
     }
@@ -101,14 +103,14 @@ impl Changing {
         lock(&self.tools)
     }
 
-    /// Tells this client of changes, for as long as it is kept.
-    pub(super) fn listen(&self, client: &Arc<McpClient>) {
+    /// Notifies this client of changes, until it is dropped.
+    pub(super) fn subscribe(&self, client: &Arc<McpClient>) {
         let mut clients = lock(&self.clients);
         clients.retain(|client| client.strong_count() > 0);
         clients.push(Arc::downgrade(client));
     }
 
-    /// Changes the tools, unless something is wrong with what comes of it.
+    /// Changes the tools, if the changed tools are valid.
     fn change(&self, change: impl FnOnce(&mut Vec<Tool>)) -> Result<()> {
         let mut tools = self.tools();
         let mut changed = tools.clone();
@@ -117,7 +119,7 @@ impl Changing {
         for server in self.servers() {
             problems.extend(changed.iter().filter_map(|tool| {
                 let reason = names::never_offered(&server, &tool.name)?;
-                Some(format!("the tool {:?}: {reason}", tool.name))
+                Some(format!("tool {:?}: {reason}", tool.name))
             }));
         }
         if !problems.is_empty() {
@@ -127,13 +129,13 @@ impl Changing {
         Ok(())
     }
 
-    /// The names that sessions know the server by.
+    /// Returns the names of the server in its sessions.
     fn servers(&self) -> BTreeSet<String> {
         let clients = lock(&self.clients);
         clients.iter().filter_map(Weak::upgrade).map(|client| client.server().to_owned()).collect()
     }
 
-    /// Whether there was a tool of this name.
+    /// Removes a tool; returns whether there was one.
     fn take(&self, name: &str) -> bool {
         let mut tools = self.tools();
         let before = tools.len();
@@ -141,16 +143,16 @@ impl Changing {
         tools.len() < before
     }
 
-    /// Tells every session, each in its own time.
-    async fn tell(&self) -> Result<()> {
+    /// Notifies every session concurrently.
+    async fn notify(&self) -> Result<()> {
         let clients: Vec<_> = lock(&self.clients).iter().filter_map(Weak::upgrade).collect();
-        let mut told = JoinSet::new();
+        let mut notifications = JoinSet::new();
         for client in clients {
-            told.spawn(async move { client.tools_changed().await });
+            notifications.spawn(async move { client.tools_changed().await });
         }
         let mut result = Ok(());
-        while let Some(ended) = told.join_next().await {
-            // A session that is over needs not be told.
+        while let Some(ended) = notifications.join_next().await {
+            // A session that has ended needs no notification.
             if let Ok(Err(error)) = ended
                 && error.kind() != ErrorKind::SessionStopped
             {
@@ -161,20 +163,20 @@ impl Changing {
     }
 }
 
-/// Everything that is wrong with these tools.
+/// Returns the problems of these tools.
 pub(super) fn problems(tools: &[Tool]) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
         problems.extend(tool.problems());
         if tools.iter().take(index).any(|other| other.name == tool.name) {
-            problems.push(format!("there are two tools named {:?}", tool.name));
+            problems.push(format!("two tools are named {:?}; help: rename one of them", tool.name));
         }
     }
     problems
 }
 
 fn invalid(problems: Vec<String>) -> Error {
-    let message = format!("the tools cannot be used: {}", problems.join("; "));
+    let message = format!("invalid tools: {}", enumerated(&problems));
     let problems = problems.into_iter().map(|reason| Problem::new(&["mcp"], reason));
     Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems.collect())
 }

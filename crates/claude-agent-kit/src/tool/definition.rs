@@ -1,4 +1,4 @@
-//! One tool: its name, its function, and hints about it.
+//! A tool: its name, its function and its annotations.
 
 use std::fmt;
 use std::future::Future;
@@ -18,8 +18,8 @@ type Run = Arc<
 
 /// A function that the model can call.
 ///
-/// The hints are hints: the CLI may ask less, or do more at a time, because of them. It checks
-/// nothing.
+/// Annotations are hints: the CLI may ask for permission less often or run calls concurrently because of
+/// them. It does not verify them.
 #[derive(Clone)]
 #[must_use = "a tool does nothing until a server has it"]
 pub struct Tool {
@@ -32,7 +32,7 @@ pub struct Tool {
     run: Run,
 }
 
-/// The arguments of a tool that needs none.
+/// The arguments of a tool without arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[non_exhaustive]
 pub struct NoArguments {}
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for NoArguments {
 }
 
 impl Tool {
-    /// Makes a tool with this name, this description for the model, and this function.
+    /// Creates a tool with a name, a description for the model, and a function.
     pub fn new<A, M>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -74,17 +74,17 @@ impl Tool {
         }
     }
 
-    /// The tool changes nothing. The CLI then makes several calls at the same time.
+    /// Marks the tool as read-only. The CLI may then run several calls concurrently.
     pub fn read_only(self) -> Self {
         self.annotate("readOnlyHint", true)
     }
 
-    /// Whether the tool may destroy something, and not only add to it.
+    /// Sets whether the tool may delete or overwrite data, and not only add to it.
     pub fn destructive(self, destructive: bool) -> Self {
         self.annotate("destructiveHint", destructive)
     }
 
-    /// A second call with the same arguments changes nothing more.
+    /// Marks the tool as idempotent: a second call with the same arguments has no further effect.
     pub fn idempotent(self) -> Self {
         self.annotate("idempotentHint", true)
     }
@@ -94,31 +94,32 @@ impl Tool {
         self.annotate("openWorldHint", open)
     }
 
-    /// A title for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.annotations.set("title", title.into().as_str());
         self
     }
 
-    /// What its structured content looks like.
+    /// Sets the type of the structured content.
     pub fn returns<T: JsonSchema>(mut self) -> Self {
         self.output = Some(schema::<T>());
         self
     }
 
-    /// Words by which the model finds the tool when the CLI does not load all tools at once.
+    /// Sets words by which the model finds the tool when the CLI does not load all tools at once.
     pub fn search_hint(mut self, hint: impl Into<String>) -> Self {
         self.meta.set("anthropic/searchHint", hint.into().as_str());
         self
     }
 
-    /// The tool is always loaded, and never has to be searched for.
+    /// Loads the tool at the start of every conversation, so that the model need not search for it.
     pub fn always_load(mut self) -> Self {
         self.meta.set("anthropic/alwaysLoad", true_or_false(true));
         self
     }
 
-    /// How long a result may be, in characters, before the CLI keeps it from the model.
+    /// Sets the maximum length of a result in characters. The CLI does not pass longer results to the
+    /// model.
     pub fn max_result_size(mut self, characters: u64) -> Self {
         let characters = Json::from_serialize(&characters).unwrap_or_default();
         self.meta.set("anthropic/maxResultSizeChars", characters);
@@ -138,7 +139,7 @@ impl Tool {
         (self.run)(arguments, context)
     }
 
-    /// What the CLI is told of it.
+    /// Returns the entry of the tool in `tools/list`.
     pub(super) fn listed(&self) -> Json {
         let mut listed = Extra::default();
         listed.set("name", self.name.as_str());
@@ -160,13 +161,16 @@ impl Tool {
         let name = &self.name;
         let mut problems = Vec::new();
         if !names::is_name(name) {
-            problems.push(format!("{name:?} is no name of a tool; {NAME}"));
+            problems.push(format!("{name:?} is not a valid tool name; help: {NAME}"));
         }
         if !is_object(&self.input) {
-            problems.push(format!("the argument of {name:?} is no object; use a struct"));
+            problems.push(format!(
+                "the argument of tool {name:?} is not an object; help: use a struct"
+            ));
         }
         if self.output.as_ref().is_some_and(|output| !is_object(output)) {
-            problems.push(format!("{name:?} returns no object; use a struct"));
+            problems
+                .push(format!("the output of tool {name:?} is not an object; help: use a struct"));
         }
         problems
     }

@@ -70,7 +70,7 @@ pub(crate) use read::{is_object, read, schema};
 /// Tools of this process, under one name.
 ///
 /// One value serves many sessions. Its tools stay the same, unless it is
-/// [changeable](Self::changeable). See [the module](self) for an example.
+/// [changeable](Self::changeable). See [the guide](crate::guide::tools) for an example.
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct ToolServer {

@@ -31,7 +31,7 @@ impl Server for ToolServer {
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
         let client = Arc::new(client.clone());
         if let Tools::Changing(changing) = &self.tools {
-            changing.listen(&client);
+            changing.subscribe(&client);
         }
         Arc::new(Connected { server: self.clone(), client })
     }

@@ -116,10 +116,10 @@ fn exit(status: ExitStatus) -> Exit {
     status.code().map_or(Exit::Unknown, Exit::Code)
 }
 
-fn not_killed(pid: u32) -> io::Error {
+pub(crate) fn not_killed(pid: u32) -> io::Error {
     let message = format!(
-        "the CLI (process {pid}) still runs: the host may not signal it; help: give a host that uses \
-         the option `user` the capability CAP_KILL"
+        "the CLI (process {pid}) is still running: the host is not permitted to signal it; help: give \
+         a host that uses the option `user` the capability CAP_KILL"
     );
     io::Error::new(io::ErrorKind::PermissionDenied, message)
 }

@@ -25,6 +25,8 @@ pub(crate) use claude_wire::session::Exit;
 pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
 
+#[cfg(test)]
+pub(crate) use local::not_killed;
 pub(crate) use local::{Local, LocalChild};
 pub(crate) use output::{Output, before, output};
 

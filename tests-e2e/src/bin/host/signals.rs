@@ -50,7 +50,7 @@ pub(crate) fn stops_another_user(program: &str) -> Outcome {
             .env("PATH", "/usr/bin:/bin")
             .version_check(VersionCheck::Skip)
             .timeouts(Timeouts::new().exit_grace(Duration::from_millis(100)))
-            .user(OsUser::Ids { user: 65_534, group: 65_534 })
+            .user(OsUser::ids(65_534, 65_534))
             .on_warning(move |warning| {
                 if let Ok(mut log) = log.lock() {
                     log.push(format!("{:?}: {warning}", warning.code()));

@@ -284,7 +284,7 @@ fn cli_runs_as_the_named_user() {
         let sink = lines.clone();
         let options = fake
             .options()
-            .user(OsUser::Ids { user, group })
+            .user(OsUser::ids(user, group))
             .on_stderr(move |line| sink.lock().unwrap().push(line.to_owned()));
         let collected = ask("hello", options).await;
         assert_eq!(answer(&collected), Some("Done."), "{:?}", collected.error);
@@ -294,7 +294,7 @@ fn cli_runs_as_the_named_user() {
         let error = crate::support::start_error("hello", unknown_user).await;
         assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
         if own.0 != 0 {
-            let root = fake.options().user(OsUser::Ids { user: 0, group: 0 });
+            let root = fake.options().user(OsUser::ids(0, 0));
             let error = crate::support::start_error("hello", root).await;
             assert_eq!(error.kind(), ErrorKind::SpawnFailed, "{error}");
         }

@@ -1,4 +1,4 @@
-//! Options that say one thing together, where several sources speak of it.
+//! Options of which only those of the highest source apply.
 
 use std::collections::BTreeMap;
 
@@ -7,32 +7,32 @@ use claude_wire::settings::PermissionPrompts;
 use super::table::{Row, TABLE};
 use crate::options::Options;
 
-/// For each option the highest layer that gives it.
+/// The highest layer that sets each option.
 pub(super) type Levels = BTreeMap<&'static str, usize>;
 
-/// Options that say one thing together. The highest source that decides it beats what lower ones
-/// say of it, by whichever option.
+/// Options that together make one decision. The highest source that sets any of them takes precedence
+/// over all of them in lower sources.
 struct Group {
     deciding: &'static [&'static str],
-    /// What goes with them, and alone says nothing.
+    /// Options that only qualify the deciding ones.
     details: &'static [&'static str],
 }
 
 const GROUPS: [Group; 1] =
     [Group { deciding: &["permission_prompts", "permission_prompt_tool"], details: &[] }];
 
-/// Puts back to its default what a lower source says where a higher one decides.
-pub(super) fn leave_out_what_is_beaten(all: &mut Options, levels: &Levels) {
+/// Resets the options of lower sources where a higher source decides.
+pub(super) fn remove_ignored(all: &mut Options, levels: &Levels) {
     for group in GROUPS {
-        group.leave_out_what_is_beaten(all, levels);
+        group.remove_ignored(all, levels);
     }
 }
 
 impl Group {
-    fn leave_out_what_is_beaten(&self, all: &mut Options, levels: &Levels) {
+    fn remove_ignored(&self, all: &mut Options, levels: &Levels) {
         let unset = Options::new();
         let level_of = |row: &Row| levels.get(row.name).copied();
-        let decides = |row: &&Row| self.deciding.contains(&row.name) && says_something(row, all);
+        let decides = |row: &&Row| self.deciding.contains(&row.name) && is_significant(row, all);
         let highest = TABLE.iter().filter(decides).filter_map(level_of).max();
         let belongs =
             |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
@@ -43,9 +43,9 @@ impl Group {
     }
 }
 
-/// Whether what was given differs from the default: `continue_latest = false` does not, nor do
-/// `permission_prompts` that go to the host, where the tool may answer for it.
-fn says_something(row: &Row, all: &Options) -> bool {
+/// Returns whether a value differs from the default. `permission_prompts` for the host does not count,
+/// because the tool may respond for the host.
+fn is_significant(row: &Row, all: &Options) -> bool {
     let host = Some(PermissionPrompts::Host);
     let is_host = row.name == "permission_prompts" && all.settings.permission_prompts == host;
     (row.show)(all) != (row.show)(&Options::new()) && !is_host
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::options::{Conversation, Layers, prepare};
 
-    /// The arguments with which the CLI would be started.
+    /// Returns the arguments of the CLI.
     fn arguments(options: &Options) -> Vec<String> {
         prepare(options, None).map(|prepared| prepared.command.arguments).ok().unwrap()
     }
@@ -65,17 +65,17 @@ mod tests {
         Options::layered().file_text("a.json", text)
     }
 
-    /// What the CLI would be told, and what it would not be, with no warning.
-    fn check(layers: Layers, builder: Options, there: &str, gone: &str) {
+    /// Checks that the arguments contain `present` and not `absent`, without a warning.
+    fn check(layers: Layers, builder: Options, present: &str, absent: &str) {
         let options = layers.under(builder).unwrap();
         let arguments = arguments(&options).join(" ");
-        assert!(arguments.contains(there), "{there}: {arguments}");
-        assert!(!arguments.contains(gone), "{gone}: {arguments}");
+        assert!(arguments.contains(present), "{present}: {arguments}");
+        assert!(!arguments.contains(absent), "{absent}: {arguments}");
         assert!(prepare(&options, None).is_ok_and(|it| it.warnings.is_empty()));
     }
 
     #[test]
-    fn the_highest_source_says_which_conversation_it_is() {
+    fn the_highest_source_decides_about_the_conversation() {
         let resume = || file(r#"{"conversation": {"resume": "r", "at": "m", "persist": false}}"#);
         let latest = Options::new().conversation(Conversation::latest());
         check(resume(), latest.clone(), "--continue --no-session-persistence", "--resume");
@@ -96,9 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_source_says_who_answers_permission_requests() {
+    fn the_highest_source_decides_about_permission_prompts() {
         let new = Options::new;
-        for (layers, builder, there, gone) in [
+        for (layers, builder, present, absent) in [
             (
                 file(r#"{"permission_prompts": "none"}"#),
                 new().permission_prompt_tool("p"),
@@ -112,7 +112,7 @@ mod tests {
                 "--permission-prompts=none",
                 "--permission-prompt-tool",
             ),
-            // The host is asked through the tool.
+            // The tool responds for the host.
             (
                 file(r#"{"permission_prompt_tool": "p"}"#),
                 new().permission_prompts("host"),
@@ -120,7 +120,7 @@ mod tests {
                 "none",
             ),
         ] {
-            check(layers, builder, there, gone);
+            check(layers, builder, present, absent);
         }
     }
 }

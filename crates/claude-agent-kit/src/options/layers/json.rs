@@ -1,4 +1,4 @@
-//! A config file in JSON.
+//! Parses config files in JSON.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 
 use super::node::{Entry, Node, Value, Wrong};
 
-/// Deeper than any configuration, and far from what a stack holds.
-const DEEPEST: usize = 64;
+/// The maximum nesting: deeper than any configuration, and safe for the stack.
+const MAX_DEPTH: usize = 64;
 
-/// Reads a text that is JSON.
+/// Parses a JSON text.
 pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
-    // Some editors begin a file with it.
+    // Some editors write a byte order mark.
     let begun = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut wrong = Vec::new();
     let node = match serde_json::from_str::<&RawValue>(begun) {
         Ok(raw) => Reader { text, wrong: &mut wrong }.node(raw, 0),
         Err(error) => {
-            wrong.push(Wrong::new(at(text, &error), told(&error)));
+            wrong.push(Wrong::new(at(text, &error), describe(&error)));
             None
         }
     };
@@ -29,18 +29,18 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
     }
 }
 
-/// The byte of an error, which says its line and the byte of that.
+/// Returns the byte offset of an error.
 fn at(text: &str, error: &serde_json::Error) -> usize {
     let line = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     line.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
 }
 
-/// The error without the place, which is told anyway.
-fn told(error: &serde_json::Error) -> String {
+/// Describes an error without its position, which is reported separately.
+fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.split_once(" at line ") {
-        Some((what, _)) => format!("no JSON: {what}"),
-        None => format!("no JSON: {text}"),
+        Some((what, _)) => format!("invalid JSON: {what}"),
+        None => format!("invalid JSON: {text}"),
     }
 }
 
@@ -53,8 +53,9 @@ impl<'a> Reader<'a> {
     fn node(&mut self, raw: &'a RawValue, depth: usize) -> Option<Node> {
         let at = self.offset(raw.get());
         let value = match raw.get().as_bytes().first() {
-            Some(b'{' | b'[') if depth == DEEPEST => {
-                self.wrong.push(Wrong::new(at, "too deep"));
+            Some(b'{' | b'[') if depth == MAX_DEPTH => {
+                self.wrong
+                    .push(Wrong::new(at, format!("nested more than {MAX_DEPTH} levels deep")));
                 return None;
             }
             Some(b'{') => Value::Table(self.table(raw, depth)?),
@@ -86,7 +87,7 @@ impl<'a> Reader<'a> {
             let at = self.text[end..].find('"').map_or(end, |before| end + before);
             end = self.offset(raw.get()) + raw.get().len();
             if !seen.insert(name.clone()) {
-                self.wrong.push(Wrong::new(at, format!("the key {name:?} stands here twice")));
+                self.wrong.push(Wrong::new(at, format!("duplicate key {name:?}")));
             }
             if let Some(node) = self.node(raw, depth + 1) {
                 entries.push(Entry { name, at, node });
@@ -95,24 +96,24 @@ impl<'a> Reader<'a> {
         Some(entries)
     }
 
-    /// Reads a part of the text that was found to be JSON. A lone surrogate is still wrong.
+    /// Parses a part of valid JSON. A lone surrogate is still an error.
     fn read<T: Deserialize<'a>>(&mut self, raw: &'a RawValue, at: usize) -> Option<T> {
         match serde_json::from_str(raw.get()) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.wrong.push(Wrong::new(at, told(&error)));
+                self.wrong.push(Wrong::new(at, describe(&error)));
                 None
             }
         }
     }
 
-    /// Where a part of the text begins.
+    /// Returns the byte offset of a part of the text.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
     }
 }
 
-/// The fields of an object in order, those that come twice too.
+/// The fields of an object in order, with duplicates.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_know_their_places() {
+    fn keys_and_values_have_positions() {
         let text = "{\n  \"a\": 1, \"\\u0062\" : {\"ü\":[true,\n null]},\"e\":\"x\"\n}";
         let mut found = Vec::new();
         places(text, &parse(text).unwrap(), "", &mut found);
@@ -186,15 +187,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_or_too_deep_or_comes_twice_is_told_with_its_place() {
+    fn invalid_json_is_reported_with_its_position() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for (text, line, column, part) in [
             ("", 1, 1, "EOF"),
             ("{\n\"a\": }", 2, 6, "expected value"),
             ("{\"a\":1} x", 1, 9, "trailing"),
-            ("{\"a\":1,\n\"a\":2}", 2, 1, "twice"),
-            (deep.as_str(), 1, 65, "too deep"),
-            ("{\"a\": \"\\ud800\"}", 1, 7, "no JSON"),
+            ("{\"a\":1,\n\"a\":2}", 2, 1, "duplicate key"),
+            (deep.as_str(), 1, 65, "levels deep"),
+            ("{\"a\": \"\\ud800\"}", 1, 7, "invalid JSON"),
         ] {
             let wrong = parse(text).unwrap_err();
             assert_eq!(wrong.len(), 1, "{wrong:?}");

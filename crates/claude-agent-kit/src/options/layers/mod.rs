@@ -1,6 +1,6 @@
 //! Options from several sources: the builder, the environment, config files.
 //!
-//! Each source becomes options of its own, and [`TABLE`] says how they are put on top of each other.
+//! Each source becomes options of its own, and [`TABLE`] defines how they are merged.
 
 mod groups;
 mod json;
@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use claude_wire::control::PermissionMode;
 use claude_wire::launch::{Problem, Secret};
@@ -30,13 +29,13 @@ use super::{Options, Source, prepare};
 use crate::error::{Error, ErrorKind, Result};
 use crate::small_file;
 
-/// How many mistakes are told of.
-const MOST_TOLD: usize = 100;
+/// The maximum number of reported problems.
+const MAX_REPORTED: usize = 100;
 
-/// Sources of options below the builder. The host asks for each of them; nothing is looked for.
+/// Sources of options below the builder. The host names each source; no file is searched for.
 ///
-/// The environment beats files, and of several files the later one beats the earlier. The guide has
-/// the [variables, the keys and the rules](crate::guide::options).
+/// The environment takes precedence over files, and a later file over an earlier one. The guide has the
+/// [variables, the keys and the rules](crate::guide::options).
 ///
 /// ```
 /// use claude_agent_kit::Options;
@@ -56,7 +55,7 @@ const MOST_TOLD: usize = 100;
 #[derive(Clone, Debug, Default)]
 #[must_use = "layers do nothing until they are loaded"]
 pub struct Layers {
-    /// Those of the table that are set; no value if it is no text.
+    /// The variables of the table that are set; `None` if the value is not valid UTF-8.
     variables: BTreeMap<&'static str, Option<Secret>>,
     /// Lowest first.
     files: Vec<ConfigFile>,
@@ -70,23 +69,23 @@ struct ConfigFile {
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// To be read.
+    /// The file has not been read.
     Unread { optional: bool },
     /// Given by the host.
     Given(Secret),
 }
 
 impl Options {
-    /// Options from several sources: begin here, name the sources, and
-    /// [`load`](Layers::load) them or put them [`under`](Layers::under) what the builder says.
+    /// Starts a list of sources of options: add sources, then [`load`](Layers::load) them or merge them
+    /// [`under`](Layers::under) the options of the builder.
     pub fn layered() -> Layers {
         Layers::default()
     }
 }
 
 impl Layers {
-    /// Takes the variables that the guide lists from the environment of this process. One that is
-    /// set to nothing counts as not set.
+    /// Adds the variables that the guide lists from the environment of this process. An empty variable
+    /// counts as not set.
     pub fn environment(mut self) -> Self {
         let names = TABLE.iter().filter_map(|row| row.variable);
         for (name, value) in names.filter_map(|name| Some((name, std::env::var_os(name)?))) {
@@ -95,8 +94,8 @@ impl Layers {
         self
     }
 
-    /// Takes these variables, as if they stood in the environment. Others than those of the guide
-    /// are left alone.
+    /// Adds these variables as if they were set in the environment. Variables that the guide does not
+    /// list are ignored.
     pub fn variables(
         mut self,
         variables: impl IntoIterator<Item = (impl AsRef<str>, impl Into<OsString>)>,
@@ -118,18 +117,18 @@ impl Layers {
         };
     }
 
-    /// Takes a config file, which has to be there. Its extension says its language: `.toml` (with
-    /// the feature `config`) or `.json`.
+    /// Adds a config file, which must exist. Its extension determines its format: `.toml` (with the
+    /// feature `config`) or `.json`.
     pub fn file(self, path: impl Into<PathBuf>) -> Self {
         self.with_file(path, Content::Unread { optional: false })
     }
 
-    /// Takes a config file if it is there.
+    /// Adds a config file if it exists.
     pub fn optional_file(self, path: impl Into<PathBuf>) -> Self {
         self.with_file(path, Content::Unread { optional: true })
     }
 
-    /// Takes a text in the place of a config file, which mistakes and sources name.
+    /// Adds a text as the content of a config file; `path` is used in problems and sources.
     pub fn file_text(self, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         self.with_file(path, Content::Given(Secret::from(text)))
     }
@@ -139,22 +138,22 @@ impl Layers {
         self
     }
 
-    /// The options that these sources give.
+    /// Returns the options of these sources.
     ///
-    /// Reads the files; blocks while it does. Setters called on the result replace or add as they
-    /// always do; what has to be merged with these sources goes to [`under`](Self::under).
+    /// Blocks while it reads the files. Setters called on the result replace or append as usual; use
+    /// [`under`](Self::under) to merge options with these sources.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidOptions`](crate::ErrorKind::InvalidOptions) with every mistake of every
-    /// source: files that cannot be read, unknown keys, wrong types, values that contradict each
-    /// other; each with its variable, or its file, line and column.
+    /// [`ErrorKind::InvalidOptions`](crate::ErrorKind::InvalidOptions) with every problem of every
+    /// source: unreadable files, unknown keys, wrong types, contradicting values; each with its
+    /// variable, or its file, line and column.
     pub fn load(self) -> Result<Options> {
         self.under(Options::new())
     }
 
-    /// The options that these sources give, below what `builder` says.
+    /// Returns the options of these sources, merged below those of `builder`.
     ///
-    /// Reads the files; blocks while it does.
+    /// Blocks while it reads the files.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -173,19 +172,19 @@ impl Layers {
 }
 
 fn invalid(mut problems: Vec<Problem>) -> Error {
-    let more = problems.len().saturating_sub(MOST_TOLD);
-    problems.truncate(MOST_TOLD);
-    let mut told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let more = problems.len().saturating_sub(MAX_REPORTED);
+    problems.truncate(MAX_REPORTED);
+    let mut texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
     if more > 0 {
-        told.push(format!("and {more} more"));
+        texts.push(format!("{more} more problems"));
     }
-    let message = format!("the configuration cannot be used: {}", told.join("; "));
+    let message = format!("invalid configuration: {}", prepare::enumerated(&texts));
     Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems)
 }
 
-/// The layers, lowest first, with the builder on top of them.
+/// Merges the layers, lowest first, with the builder on top.
 fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> Options {
-    // Callbacks and the like are the builder's; of the rest every value is put together anew.
+    // Callbacks come from the builder; every other value is merged.
     let mut all = Options::new();
     let mut levels = groups::Levels::new();
     for row in TABLE {
@@ -204,7 +203,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
             }
         }
     }
-    groups::leave_out_what_is_beaten(&mut all, &levels);
+    groups::remove_ignored(&mut all, &levels);
     let mut merged = builder;
     for row in TABLE.iter().filter(|row| !all.origins.of(row.name).is_empty()) {
         (row.replace)(&mut merged, &all);
@@ -213,8 +212,8 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
     merged
 }
 
-/// Values that contradict each other or cannot be passed on. What is wrong with the builder alone is
-/// looked at when it is used.
+/// Returns the problems of the merged options, without those of the builder alone, which are reported
+/// when it is used.
 fn contradictions(options: &Options, builder: &Options) -> Vec<Problem> {
     let own = prepare::problems(builder);
     let elsewhere = |name: &&str| options.origins.elsewhere(name).next().is_some();
@@ -232,32 +231,36 @@ fn of_variables(
         let Some(name) = row.variable else { continue };
         let Some(value) = variables.get(name) else { continue };
         let Some(value) = value else {
-            problems.push(Problem::new(&[row.name], format!("variable {name}: it is no UTF-8")));
+            problems.push(Problem::new(
+                &[row.name],
+                format!("variable {name}: the value is not valid UTF-8"),
+            ));
             continue;
         };
-        match (row.take)(&(row.spelled)(value.expose()), &mut layer) {
-            Ok(()) => layer.origins.replace(row.name, Source::Variable(name)),
+        match (row.take)(&(row.from_variable)(value.expose()), &mut layer) {
+            Ok(()) => layer.origins.replace(row.name, Source::variable(name)),
             Err(wrong) => problems.extend(wrong.into_iter().map(|wrong| {
                 Problem::new(&[row.name], format!("variable {name}: {}", wrong.reason))
             })),
         }
     }
     if layer.settings.permission_mode == Some(PermissionMode::BypassPermissions) {
-        let reason = "variable CLAUDE_PERMISSION_MODE: \"bypassPermissions\" turns permission checks \
-                      off, which no variable may do; help: call `permission_mode` on the builder";
+        let reason = "variable CLAUDE_PERMISSION_MODE: \"bypassPermissions\" disables permission \
+                      checks, which is not allowed in an environment variable; help: call \
+                      `permission_mode` on the builder";
         problems.push(Problem::new(&["permission_mode"], reason));
     }
     layer
 }
 
-/// A language of config files.
+/// The parser of a config file format.
 type Parse = fn(&str) -> std::result::Result<Node, Vec<Wrong>>;
 
 impl ConfigFile {
     fn layer(&self, problems: &mut Vec<Problem>) -> Option<Options> {
         let whole =
             |reason: String| Problem::new(&[], format!("{}: {reason}", self.path.display()));
-        let parse = match language(&self.path) {
+        let parse = match parser(&self.path) {
             Ok(parse) => parse,
             Err(reason) => {
                 problems.push(whole(reason.to_owned()));
@@ -273,7 +276,7 @@ impl ConfigFile {
             Err(error) => {
                 let optional = matches!(self.content, Content::Unread { optional: true });
                 if !(optional && error.kind() == io::ErrorKind::NotFound) {
-                    problems.push(whole(format!("it cannot be read ({error})")));
+                    problems.push(whole(format!("failed to read the file: {error}")));
                 }
                 None
             }
@@ -283,11 +286,11 @@ impl ConfigFile {
     fn read(&self, text: &str, parse: Parse, problems: &mut Vec<Problem>) -> Options {
         let place = |at| {
             let Position { line, column } = Position::of(text, at);
-            Source::File { path: Arc::from(self.path.as_path()), line, column }
+            Source::file(&self.path, line, column)
         };
-        let mut tell = |options: &[&'static str], wrong: Vec<Wrong>| {
-            // Counting lines takes its time; nobody reads that many.
-            for wrong in wrong.into_iter().take(MOST_TOLD) {
+        let mut report = |options: &[&'static str], wrong: Vec<Wrong>| {
+            // Counting lines is slow.
+            for wrong in wrong.into_iter().take(MAX_REPORTED) {
                 let reason = format!("{}: {}", place(wrong.at), wrong.reason);
                 problems.push(Problem::new(options, reason));
             }
@@ -296,11 +299,14 @@ impl ConfigFile {
         let entries = match parse(text) {
             Ok(Node { value: Value::Table(entries), .. }) => entries,
             Ok(node) => {
-                tell(&[], vec![Wrong::new(node.at, format!("it is {}, no table", node.kind()))]);
+                report(
+                    &[],
+                    vec![Wrong::new(node.at, format!("expected a table, found {}", node.kind()))],
+                );
                 return layer;
             }
             Err(wrong) => {
-                tell(&[], wrong);
+                report(&[], wrong);
                 return layer;
             }
         };
@@ -308,16 +314,16 @@ impl ConfigFile {
         for (row, Entry { at, node, .. }) in of_rows(entries, &mut unknown) {
             match (row.take)(&node, &mut layer) {
                 Ok(()) => layer.origins.replace(row.name, place(at)),
-                Err(wrong) => tell(&[row.name], wrong),
+                Err(wrong) => report(&[row.name], wrong),
             }
         }
-        tell(&[], unknown);
+        report(&[], unknown);
         layer
     }
 }
 
-/// The entries of a file with their rows. A table that is the group of members is taken apart; what
-/// is no member stays together, for the row that has the name of the group.
+/// Assigns the entries of a file to rows. A table that is a group is split into its members; the other
+/// keys stay together, for the row with the name of the group.
 fn of_rows(entries: Vec<Entry>, unknown: &mut Vec<Wrong>) -> Vec<(&'static Row, Entry)> {
     let mut found = Vec::new();
     for mut entry in entries {
@@ -350,7 +356,7 @@ fn of_rows(entries: Vec<Entry>, unknown: &mut Vec<Wrong>) -> Vec<(&'static Row, 
                 );
             }
             (None, _) if !members.is_empty() => {
-                let reason = format!("{:?} takes a table", entry.name);
+                let reason = format!("{:?} must be a table", entry.name);
                 unknown.push(Wrong::new(entry.node.at, reason));
             }
             (None, _) => unknown.push(Wrong::new(entry.at, unknown_option(&entry.name))),
@@ -364,15 +370,15 @@ fn unknown_option(name: &str) -> String {
     structured::unknown(name, &known.collect::<Vec<_>>())
 }
 
-fn language(path: &Path) -> std::result::Result<Parse, &'static str> {
+fn parser(path: &Path) -> std::result::Result<Parse, &'static str> {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match extension {
         "json" => Ok(json::parse),
         #[cfg(feature = "config")]
         "toml" => Ok(toml::parse),
         #[cfg(not(feature = "config"))]
-        "toml" => Err("TOML needs the feature `config` of claude-agent-kit"),
-        _ => Err("its name ends neither in .toml nor in .json, so its language is unknown"),
+        "toml" => Err("TOML requires the feature `config` of claude-agent-kit"),
+        _ => Err("unknown format; help: use the extension .toml or .json"),
     }
 }
 
@@ -381,6 +387,6 @@ fn read(path: &Path) -> io::Result<String> {
         let good = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..good]).into_owned();
         let Position { line, column } = Position::of(&text, good);
-        io::Error::other(format!("line {line}, column {column} is no UTF-8"))
+        io::Error::other(format!("line {line}, column {column} is not valid UTF-8"))
     })
 }

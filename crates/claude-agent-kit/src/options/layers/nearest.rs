@@ -1,8 +1,8 @@
-//! What somebody may have meant.
+//! Suggests the known name that is most similar to an unknown one.
 
-/// The known name that is nearest to this one, if one is near at all.
+/// Returns the most similar known name, if one is similar enough.
 pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody mistypes a name of that length, and comparing it would take long.
+    // Comparing long names would be slow.
     if name.len() > 64 {
         return None;
     }
@@ -16,7 +16,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     near.min_by_key(|(distance, ..)| *distance).map(|(.., known)| known)
 }
 
-/// How many letters have to be put in, left out or changed to make one of the other.
+/// Returns the Levenshtein distance.
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (above, letter) in from.iter().enumerate() {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_another_word_is_not() {
+    fn typos_are_recognized() {
         const KNOWN: [&str; 4] = ["model", "max_turns", "fallback_model", "env"];
         for (name, expected) in [
             ("modle", Some("model")),

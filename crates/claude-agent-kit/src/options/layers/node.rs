@@ -1,8 +1,8 @@
-//! What stands in a config file, with its places, whatever language the file is in.
+//! The values of a config file with their positions, independent of its format.
 
 use serde_json::{Map, Value as JsonValue};
 
-/// A place in a text: line and character, counted from 1.
+/// A position in a text: line and character, counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub(super) line: usize,
@@ -10,7 +10,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The place of a byte.
+    /// Returns the position of a byte.
     pub(super) fn of(text: &str, byte: usize) -> Self {
         let mut byte = byte.min(text.len());
         while !text.is_char_boundary(byte) {
@@ -22,8 +22,7 @@ impl Position {
     }
 }
 
-/// A value and where it stands: the byte of the text at which it begins. Lines are counted only when
-/// somebody is told of it.
+/// A value and the byte offset at which it begins. Lines are counted only for a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) at: usize,
@@ -41,7 +40,7 @@ pub(super) enum Value {
     Table(Vec<Entry>),
 }
 
-/// A key of a table, where it stands, and its value.
+/// A key of a table, its offset, and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -49,7 +48,7 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
-/// Something that is wrong with a text.
+/// A problem and its byte offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) at: usize,
@@ -63,30 +62,30 @@ impl Wrong {
 }
 
 impl Node {
-    /// A value that stands in no text.
-    pub(super) fn nowhere(value: Value) -> Self {
+    /// Creates a value without a position.
+    pub(super) fn unplaced(value: Value) -> Self {
         Self { at: 0, value }
     }
 
-    /// What kind of value it is. The value itself may be a secret.
+    /// Describes the type of the value. The value itself may be a secret.
     pub(super) fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
-            Value::Flag(_) => "true or false",
+            Value::Flag(_) => "a Boolean",
             Value::Whole(_) | Value::Number(_) => "a number",
-            Value::Text(_) => "a text",
+            Value::Text(_) => "a string",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
         }
     }
 
-    /// The value of a key of a table.
+    /// Returns the value of a key of a table.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         let Value::Table(entries) = &self.value else { return None };
         entries.iter().find(|entry| entry.name == name).map(|entry| &entry.node)
     }
 
-    /// The value as JSON.
+    /// Converts the value to JSON.
     pub(super) fn json(&self) -> Result<JsonValue, Wrong> {
         Ok(match &self.value {
             Value::Null => JsonValue::Null,
@@ -97,7 +96,7 @@ impl Node {
                 _ => return Err(Wrong::new(self.at, "the number is too large")),
             },
             Value::Number(number) => serde_json::Number::from_f64(*number)
-                .ok_or_else(|| Wrong::new(self.at, "JSON has no such number"))?
+                .ok_or_else(|| Wrong::new(self.at, "JSON cannot represent this number"))?
                 .into(),
             Value::Text(text) => text.as_str().into(),
             Value::List(entries) => entries.iter().map(Self::json).collect::<Result<_, _>>()?,

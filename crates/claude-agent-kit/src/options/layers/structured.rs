@@ -1,4 +1,4 @@
-//! Values of a config file that are more than a text, a number or a list.
+//! Structured values of a config file.
 
 use std::path::PathBuf;
 
@@ -16,19 +16,19 @@ use serde::de::DeserializeOwned;
 
 use super::nearest::nearest;
 use super::node::{Entry, Node, Value, Wrong};
-use super::take::{Take, Taken, all, misfit};
+use super::take::{Take, Taken, all, type_mismatch};
 use crate::options::{Background, OsUser, VersionCheck};
 
-/// What is wrong with a key that nobody knows.
+/// Describes an unknown key.
 pub(super) fn unknown(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
-        Some(near) => format!("unknown key {name:?}; did you mean {near:?}?"),
+        Some(near) => format!("unknown key {name:?}; help: did you mean {near:?}?"),
         None => format!("unknown key {name:?}"),
     }
 }
 
-/// Tells of the keys of a table that are not among these.
-fn only(node: &Node, known: &[&str]) -> Taken<()> {
+/// Reports the keys of a table that are not known.
+fn check_keys(node: &Node, known: &[&str]) -> Taken<()> {
     let Value::Table(entries) = &node.value else { return Ok(()) };
     let others = entries.iter().filter(|entry| !known.contains(&entry.name.as_str()));
     let wrong: Vec<Wrong> =
@@ -36,62 +36,61 @@ fn only(node: &Node, known: &[&str]) -> Taken<()> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// One of these words.
+/// Parses one of these words.
 fn word<T: Clone>(node: &Node, text: &str, words: &[(&str, T)]) -> Taken<T> {
     let found = words.iter().find(|(word, _)| *word == text);
     found.map(|(_, value)| value.clone()).ok_or_else(|| {
         let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        vec![Wrong::new(node.at, format!("this text is none of {}", words.join(", ")))]
+        vec![Wrong::new(node.at, format!("expected one of {}", words.join(", ")))]
     })
 }
 
-/// A required key of a table.
+/// Reads a required key of a table.
 fn field<T: Take>(node: &Node, name: &str) -> Taken<T> {
-    optional(node, name)?
-        .ok_or_else(|| vec![Wrong::new(node.at, format!("the key {name:?} is missing"))])
+    optional(node, name)?.ok_or_else(|| vec![Wrong::new(node.at, format!("missing key {name:?}"))])
 }
 
-/// A key of a table that may be left out.
+/// Reads an optional key of a table.
 fn optional<T: Take>(node: &Node, name: &str) -> Taken<Option<T>> {
     node.get(name).map(T::take).transpose()
 }
 
-/// A type of the wire, of which every key has to be known.
+/// Reads a wire type, of which every key must be known.
 fn typed<T: DeserializeOwned>(node: &Node, known: &[&str]) -> Taken<T> {
-    only(node, known)?;
+    check_keys(node, known)?;
     let json = node.json().map_err(|wrong| vec![wrong])?;
-    // The reason of the decoder would show values.
+    // The error of the decoder would contain values.
     serde_json::from_value(json).map_err(|_| {
-        vec![Wrong::new(node.at, "a value in it has the wrong type, or one is missing")]
+        vec![Wrong::new(node.at, "a value has the wrong type, or a required key is missing")]
     })
 }
 
 impl Take for SystemPromptBase {
-    const WHAT: &'static str =
-        "a text, a list of parts, `{ file = … }` or `{ preset = \"claude_code\" }`";
+    const EXPECTED: &'static str =
+        "a string, a list of parts, `{ file = … }` or `{ preset = \"claude_code\" }`";
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
             Value::Text(text) => Ok(Self::Text(text.clone())),
             Value::List(_) => Vec::take(node).map(Self::Parts),
             Value::Table(_) => {
-                only(node, &["file", "preset"])?;
+                check_keys(node, &["file", "preset"])?;
                 match (node.get("file"), node.get("preset")) {
                     (Some(file), None) => PathBuf::take(file).map(Self::File),
                     (None, Some(preset)) => {
                         let text = String::take(preset)?;
                         word(preset, &text, &[("claude_code", Self::ClaudeCode)])
                     }
-                    _ => Err(misfit::<Self>(node)),
+                    _ => Err(type_mismatch::<Self>(node)),
                 }
             }
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 }
 
 impl Take for Thinking {
-    const WHAT: &'static str =
+    const EXPECTED: &'static str =
         "`adaptive`, `disabled`, or `{ mode = … }` or `{ budget = … }` with `display`";
 
     fn take(node: &Node) -> Taken<Self> {
@@ -101,14 +100,14 @@ impl Take for Thinking {
         let thinking = match &node.value {
             Value::Text(text) => return mode(node, text),
             Value::Table(_) => {
-                only(node, &["mode", "budget", "display"])?;
+                check_keys(node, &["mode", "budget", "display"])?;
                 match (node.get("mode"), node.get("budget")) {
                     (Some(chosen), None) => mode(chosen, &String::take(chosen)?)?,
                     (None, Some(tokens)) => Self::budget(u32::take(tokens)?),
-                    _ => return Err(misfit::<Self>(node)),
+                    _ => return Err(type_mismatch::<Self>(node)),
                 }
             }
-            _ => return Err(misfit::<Self>(node)),
+            _ => return Err(type_mismatch::<Self>(node)),
         };
         let display: Option<String> = optional(node, "display")?;
         Ok(match display {
@@ -119,18 +118,18 @@ impl Take for Thinking {
 }
 
 impl Take for Start {
-    const WHAT: &'static str = "a table with one of `with_id`, `latest`, `resume`, \
+    const EXPECTED: &'static str = "a table with one of `with_id`, `latest`, `resume`, \
         `resume_or_start`, `fork` and `fork_latest`, and with `fork_id`, `at` and `dropping_turn`";
 
     fn take(node: &Node) -> Taken<Self> {
         const KINDS: [&str; 6] =
             ["with_id", "latest", "resume", "resume_or_start", "fork", "fork_latest"];
-        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
-        only(node, &[&KINDS[..], &["fork_id", "at", "dropping_turn"]].concat())?;
+        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
+        check_keys(node, &[&KINDS[..], &["fork_id", "at", "dropping_turn"]].concat())?;
         let is_kind = |entry: &&Entry| KINDS.contains(&entry.name.as_str());
         let mut kinds = entries.iter().filter(is_kind);
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-            return Err(vec![Wrong::new(node.at, format!("it takes {}", Self::WHAT))]);
+            return Err(vec![Wrong::new(node.at, format!("expected {}", Self::EXPECTED))]);
         };
         let origin = match kind.name.as_str() {
             "latest" | "fork_latest" if bool::take(&kind.node)? => Origin::Latest,
@@ -150,24 +149,24 @@ impl Take for Start {
     }
 }
 
-/// Names, or a word for all of them.
+/// Implements `Take` for a list of names, or `all`.
 macro_rules! names_or_all {
     ($($type:ty: $all:ident),+) => {$(
         impl Take for $type {
-            const WHAT: &'static str = "a list of names, or `all`";
+            const EXPECTED: &'static str = "a list of names, or `all`";
 
             fn take(node: &Node) -> Taken<Self> {
                 match &node.value {
                     Value::Text(text) => word(node, text, &[("all", Self::$all)]),
                     Value::List(_) => Vec::take(node).map(Self::Only),
-                    _ => Err(misfit::<Self>(node)),
+                    _ => Err(type_mismatch::<Self>(node)),
                 }
             }
 
-            fn spelled(text: &str) -> Node {
+            fn from_variable(text: &str) -> Node {
                 match text.trim() {
-                    "all" => Node::nowhere(Value::Text("all".to_owned())),
-                    _ => Vec::<String>::spelled(text),
+                    "all" => Node::unplaced(Value::Text("all".to_owned())),
+                    _ => Vec::<String>::from_variable(text),
                 }
             }
         }
@@ -177,57 +176,57 @@ macro_rules! names_or_all {
 names_or_all!(ToolSet: ClaudeCode, Skills: All);
 
 impl Take for Agents {
-    const WHAT: &'static str = "a table of agents";
+    const EXPECTED: &'static str = "a table of agents";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         let agents = entries.iter().map(|entry| match entry.node.value {
             Value::Table(_) => {
                 let agent = typed(&entry.node, AgentDefinition::FIELDS)?;
                 Ok((entry.name.clone(), agent))
             }
-            _ => Err(misfit::<Json>(&entry.node)),
+            _ => Err(type_mismatch::<Json>(&entry.node)),
         });
         all(agents).map(|agents: Vec<(String, AgentDefinition)>| agents.into_iter().collect())
     }
 }
 
 impl Take for Plugin {
-    const WHAT: &'static str = "a path, or `{ path = …, skip_mcp_discovery = … }`";
+    const EXPECTED: &'static str = "a path, or `{ path = …, skip_mcp_discovery = … }`";
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
             Value::Text(path) => Ok(Self::new(path)),
             Value::Table(_) => {
-                only(node, &["path", "skip_mcp_discovery"])?;
+                check_keys(node, &["path", "skip_mcp_discovery"])?;
                 let mut plugin = Self::new(field::<PathBuf>(node, "path")?);
                 plugin.skip_mcp_discovery = optional(node, "skip_mcp_discovery")?.unwrap_or(false);
                 Ok(plugin)
             }
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 }
 
 impl Take for Vec<Plugin> {
-    const WHAT: &'static str = "a list of paths, or of `{ path = …, skip_mcp_discovery = … }`";
+    const EXPECTED: &'static str = "a list of paths, or of `{ path = …, skip_mcp_discovery = … }`";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         all(entries.iter().map(Plugin::take))
     }
 }
 
-/// One of a few words.
+/// Implements `Take` for enums of words.
 macro_rules! of_words {
     ($($type:ty: $what:literal { $($word:literal => $variant:ident),+ }),+ $(,)?) => {$(
         impl Take for $type {
-            const WHAT: &'static str = $what;
+            const EXPECTED: &'static str = $what;
 
             fn take(node: &Node) -> Taken<Self> {
                 match &node.value {
                     Value::Text(text) => word(node, text, &[$(($word, Self::$variant)),+]),
-                    _ => Err(misfit::<Self>(node)),
+                    _ => Err(type_mismatch::<Self>(node)),
                 }
             }
         }
@@ -245,11 +244,11 @@ of_words! {
 }
 
 impl Take for Include {
-    const WHAT: &'static str = "a list of `partial_messages`, `hook_events`, `subagent_text`, \
+    const EXPECTED: &'static str = "a list of `partial_messages`, `hook_events`, `subagent_text`, \
         `agent_progress_summaries` and `prompt_suggestions`";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         let taken = entries.iter().map(|entry| {
             let name = String::take(entry)?;
             let known: Vec<&str> = Self::names().collect();
@@ -258,29 +257,29 @@ impl Take for Include {
         Ok(all(taken)?.into_iter().fold(Self::NONE, |all, include| all | include))
     }
 
-    fn spelled(text: &str) -> Node {
-        Vec::<String>::spelled(text)
+    fn from_variable(text: &str) -> Node {
+        Vec::<String>::from_variable(text)
     }
 }
 
 impl Take for DebugLog {
-    const WHAT: &'static str = "true or false, or the path of a file";
+    const EXPECTED: &'static str = "a Boolean, or the path of a file";
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
             Value::Flag(true) => Ok(Self::Default),
             Value::Flag(false) => Ok(Self::Off),
             Value::Text(path) => Ok(Self::file(path)),
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 }
 
 impl Take for McpServers {
-    const WHAT: &'static str = "a table of servers";
+    const EXPECTED: &'static str = "a table of servers";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         let taken = entries.iter().map(|entry| Ok((&entry.name, Json::take(&entry.node)?)));
         let mut servers = Self::default();
         for (name, config) in all(taken)? {
@@ -291,7 +290,8 @@ impl Take for McpServers {
 }
 
 impl Take for EnvironmentPolicy {
-    const WHAT: &'static str = "`inherit`, `clean`, `{ only = […] }` or `{ inherit_except = […] }`";
+    const EXPECTED: &'static str =
+        "`inherit`, `clean`, `{ only = […] }` or `{ inherit_except = […] }`";
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
@@ -299,61 +299,61 @@ impl Take for EnvironmentPolicy {
                 word(node, text, &[("inherit", Self::Inherit), ("clean", Self::Clean)])
             }
             Value::Table(_) => {
-                only(node, &["only", "inherit_except"])?;
+                check_keys(node, &["only", "inherit_except"])?;
                 match (node.get("only"), node.get("inherit_except")) {
                     (Some(names), None) => Vec::take(names).map(Self::Only),
                     (None, Some(names)) => Vec::take(names).map(Self::InheritExcept),
-                    _ => Err(misfit::<Self>(node)),
+                    _ => Err(type_mismatch::<Self>(node)),
                 }
             }
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 }
 
 impl Take for Vec<(String, Option<Secret>)> {
-    const WHAT: &'static str = "a list of flags, each a text, or a list of it and its value";
+    const EXPECTED: &'static str = "a list of flags, each a string or a list of flag and value";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         all(entries.iter().map(|entry| match &entry.value {
             Value::Text(flag) => Ok((flag.clone(), None)),
             Value::List(parts) if parts.len() == 2 => {
                 Ok((String::take(&parts[0])?, Some(Secret::take(&parts[1])?)))
             }
-            _ => Err(misfit::<Self>(entry)),
+            _ => Err(type_mismatch::<Self>(entry)),
         }))
     }
 }
 
 impl Take for SettingsSource {
-    const WHAT: &'static str = "a table, or the path of a file";
+    const EXPECTED: &'static str = "a table, or the path of a file";
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
             Value::Text(path) => Ok(Self::File(path.into())),
             Value::Table(_) => Json::take(node).map(Self::Value),
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 
-    fn spelled(text: &str) -> Node {
+    fn from_variable(text: &str) -> Node {
         if text.trim_start().starts_with('{') {
-            // What is no JSON fits nothing, and is refused as that.
+            // Null matches no type, so invalid JSON is rejected.
             if let Ok(node) = super::json::parse(text) {
                 return node;
             }
-            return Node::nowhere(Value::Null);
+            return Node::unplaced(Value::Null);
         }
-        Node::nowhere(Value::Text(text.to_owned()))
+        Node::unplaced(Value::Text(text.to_owned()))
     }
 }
 
 impl Take for Sandbox {
-    const WHAT: &'static str = "a table";
+    const EXPECTED: &'static str = "a table";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(_) = node.value else { return Err(misfit::<Self>(node)) };
+        let Value::Table(_) = node.value else { return Err(type_mismatch::<Self>(node)) };
         let parts: [(&[&str], &[&str]); 7] = [
             (&["network"], SandboxNetwork::FIELDS),
             (&["network", "tlsTerminate"], SandboxTls::FIELDS),
@@ -370,25 +370,25 @@ impl Take for Sandbox {
                 Some((_, part)) => std::slice::from_ref(part),
                 None => &[],
             };
-            entries.iter().map(move |entry| only(entry, known))
+            entries.iter().map(move |entry| check_keys(entry, known))
         });
-        let own = only(node, Self::FIELDS);
+        let own = check_keys(node, Self::FIELDS);
         all(below.chain([own]))?;
         typed(node, Self::FIELDS)
     }
 }
 
 impl Take for OsUser {
-    const WHAT: &'static str = "a name, or `{ user = …, group = … }`";
+    const EXPECTED: &'static str = "a name, or `{ user = …, group = … }`";
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
-            Value::Text(name) => Ok(Self::Name(name.clone())),
+            Value::Text(name) => Ok(name.as_str().into()),
             Value::Table(_) => {
-                only(node, &["user", "group"])?;
-                Ok(Self::Ids { user: field(node, "user")?, group: field(node, "group")? })
+                check_keys(node, &["user", "group"])?;
+                Ok(Self::ids(field(node, "user")?, field(node, "group")?))
             }
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 }

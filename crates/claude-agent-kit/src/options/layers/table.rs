@@ -1,5 +1,5 @@
-//! Every option that is plain data, with its variable and what becomes of it where several sources
-//! give it. Merging, the guide and the tests go by this table.
+//! Every option that is plain data, with its variable and how several sources are merged. Merging, the
+//! guide and the tests are based on this table.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,14 +13,14 @@ use super::node::Node;
 use super::take::{Take, Taken};
 use crate::options::{Options, settings_file};
 
-/// What becomes of an option that several sources give.
+/// How the values of several sources are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The highest source replaces what the others say, whole.
+    /// The value of the highest source replaces the others.
     Highest,
-    /// Merged key by key, at every depth; for a key, the highest source wins.
+    /// Values are merged key by key, at every depth; for each key, the highest source takes precedence.
     ByKey,
-    /// One after the other, the lowest source first, what is there twice too.
+    /// Values are appended, those of the lowest source first, with duplicates.
     Append,
 }
 
@@ -32,16 +32,16 @@ pub(crate) struct Row {
     /// The environment variable, if there is one.
     pub(crate) variable: Option<&'static str>,
     pub(crate) rule: Rule,
-    /// What a config file has to give, in words. For the guide.
+    /// A description of the value in a config file, for the guide.
     #[cfg_attr(not(test), expect(dead_code, reason = "the guide is checked against it"))]
-    pub(super) what: fn() -> &'static str,
-    /// What the text of the variable stands for.
-    pub(super) spelled: fn(&str) -> Node,
-    /// Reads it from a config file.
+    pub(super) expected: fn() -> &'static str,
+    /// Parses the text of the variable.
+    pub(super) from_variable: fn(&str) -> Node,
+    /// Reads the value from a config file.
     pub(super) take: fn(&Node, &mut Options) -> Taken<()>,
-    /// Puts the value of a higher source on top, by the rule.
+    /// Merges the value of a higher source, by the rule.
     pub(super) put: fn(&mut Options, &Options) -> Result<(), String>,
-    /// Puts a value in place of another.
+    /// Replaces the value.
     pub(super) replace: fn(&mut Options, &Options),
     /// The value without its secrets.
     pub(crate) show: fn(&Options) -> String,
@@ -61,8 +61,8 @@ macro_rules! table {
             name: concat!(stringify!($name) $(, ".", stringify!($member))?),
             variable: variable!($($variable)?),
             rule: Rule::$rule,
-            what: || what(|options| &options.$($field).+),
-            spelled: |text| spelled(|options| &options.$($field).+, text),
+            expected: || expected(|options| &options.$($field).+),
+            from_variable: |text| from_variable(|options| &options.$($field).+, text),
             take: |node, options| {
                 options.$($field).+ = Take::take(node)?;
                 Ok(())
@@ -219,30 +219,30 @@ impl ByKey for Option<SettingsSource> {
     }
 }
 
-/// Settings as a value: a file is read.
+/// Returns settings as a value, read from the file if there is one.
 fn settings_value(settings: &SettingsSource, cwd: Option<&Path>) -> Result<JsonValue, String> {
     let json = match settings {
         SettingsSource::Value(value) => value.clone(),
         SettingsSource::File(path) => {
             let path = cwd.map_or_else(|| path.clone(), |cwd| cwd.join(path));
             settings_file::read(&path).map_err(|error| {
-                format!("the file {} cannot be read to merge it ({error})", path.display())
+                format!("failed to read `{}` to merge it: {error}", path.display())
             })?
         }
         _ => return Err("only values and files can be merged".to_owned()),
     };
-    json.deserialize().map_err(|_| "the value is no JSON".to_owned())
+    json.deserialize().map_err(|_| "the value is not valid JSON".to_owned())
 }
 
-fn what<T: Take>(_: fn(&Options) -> &T) -> &'static str {
-    T::WHAT
+fn expected<T: Take>(_: fn(&Options) -> &T) -> &'static str {
+    T::EXPECTED
 }
 
-fn spelled<T: Take>(_: fn(&Options) -> &T, text: &str) -> Node {
-    T::spelled(text)
+fn from_variable<T: Take>(_: fn(&Options) -> &T, text: &str) -> Node {
+    T::from_variable(text)
 }
 
-/// A value as it is printed; what is secret in it prints as stars, whatever its type.
+/// Formats a value; secrets in it are masked.
 fn show<T: Debug>(value: &T) -> String {
     let text = format!("{value:?}");
     match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {

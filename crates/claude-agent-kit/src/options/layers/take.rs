@@ -1,4 +1,4 @@
-//! From a value of a config file, or the text of a variable, to what an option holds.
+//! Converts a value of a config file, or the text of a variable, to the type of an option.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,28 +12,28 @@ use claude_wire::settings::{ManagedSettings, PermissionPrompts, PreviewFormat};
 
 use super::node::{Node, Value, Wrong};
 
-/// Everything that is wrong with a value, or what it is.
+/// A converted value, or its problems.
 pub(super) type Taken<T> = Result<T, Vec<Wrong>>;
 
-/// What can be read from a config file.
+/// A type that can be read from a config file.
 pub(super) trait Take: Sized {
-    /// What has to stand there, in words.
-    const WHAT: &'static str;
+    /// A description of the expected value.
+    const EXPECTED: &'static str;
 
     fn take(node: &Node) -> Taken<Self>;
 
-    /// What the text of a variable stands for.
-    fn spelled(text: &str) -> Node {
-        Node::nowhere(Value::Text(text.to_owned()))
+    /// Parses the text of a variable.
+    fn from_variable(text: &str) -> Node {
+        Node::unplaced(Value::Text(text.to_owned()))
     }
 }
 
-/// Something else stands there.
-pub(super) fn misfit<T: Take>(node: &Node) -> Vec<Wrong> {
-    vec![Wrong::new(node.at, format!("it takes {}, and this is {}", T::WHAT, node.kind()))]
+/// Returns the problem of a value of another type.
+pub(super) fn type_mismatch<T: Take>(node: &Node) -> Vec<Wrong> {
+    vec![Wrong::new(node.at, format!("expected {}, found {}", T::EXPECTED, node.kind()))]
 }
 
-/// All of them, or everything that is wrong with any.
+/// Returns all values, or the problems of all.
 pub(super) fn all<T>(taken: impl IntoIterator<Item = Taken<T>>) -> Taken<Vec<T>> {
     let (mut values, mut wrong) = (Vec::new(), Vec::new());
     for taken in taken {
@@ -45,7 +45,7 @@ pub(super) fn all<T>(taken: impl IntoIterator<Item = Taken<T>>) -> Taken<Vec<T>>
     if wrong.is_empty() { Ok(values) } else { Err(wrong) }
 }
 
-/// A comma separates, but not inside the parentheses of a rule.
+/// Splits at commas, except inside the parentheses of a rule.
 fn split(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let parts = text.split(|letter: char| {
@@ -59,16 +59,16 @@ fn split(text: &str) -> Vec<String> {
     parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// What is made of a text.
+/// Implements `Take` for types that are read from a string.
 macro_rules! of_text {
     ($($type:ty: $what:literal),+ $(,)?) => {$(
         impl Take for $type {
-            const WHAT: &'static str = $what;
+            const EXPECTED: &'static str = $what;
 
             fn take(node: &Node) -> Taken<Self> {
                 match &node.value {
                     Value::Text(text) => Ok(Self::from(text.clone())),
-                    _ => Err(misfit::<Self>(node)),
+                    _ => Err(type_mismatch::<Self>(node)),
                 }
             }
         }
@@ -76,32 +76,32 @@ macro_rules! of_text {
 }
 
 of_text! {
-    String: "a text",
-    Secret: "a text",
+    String: "a string",
+    Secret: "a string",
     PathBuf: "a path",
-    SessionId: "an id",
-    MessageId: "an id",
+    SessionId: "an ID",
+    MessageId: "an ID",
     PermissionMode: "a permission mode",
     Effort: "an effort",
     PermissionPrompts: "`host` or `none`",
     PreviewFormat: "`markdown` or `html`",
 }
 
-/// What is made of a whole number.
+/// Implements `Take` for integers.
 macro_rules! of_whole {
     ($($type:ty),+) => {$(
         impl Take for $type {
-            const WHAT: &'static str = "a whole number";
+            const EXPECTED: &'static str = "an integer";
 
             fn take(node: &Node) -> Taken<Self> {
-                let Value::Whole(number) = node.value else { return Err(misfit::<Self>(node)) };
+                let Value::Whole(number) = node.value else { return Err(type_mismatch::<Self>(node)) };
                 Self::try_from(number)
                     .map_err(|_| vec![Wrong::new(node.at, "the number is negative or too large")])
             }
 
-            fn spelled(text: &str) -> Node {
+            fn from_variable(text: &str) -> Node {
                 let number = text.trim().parse().map(Value::Whole);
-                Node::nowhere(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
+                Node::unplaced(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
             }
         }
     )+};
@@ -110,36 +110,36 @@ macro_rules! of_whole {
 of_whole!(u32, u64, usize);
 
 impl Take for f64 {
-    const WHAT: &'static str = "a number";
+    const EXPECTED: &'static str = "a number";
 
     fn take(node: &Node) -> Taken<Self> {
         match node.value {
             Value::Number(number) => Ok(number),
-            #[expect(clippy::cast_precision_loss, reason = "nobody has that many dollars")]
+            #[expect(clippy::cast_precision_loss, reason = "amounts of money are small")]
             Value::Whole(number) => Ok(number as Self),
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 
-    fn spelled(text: &str) -> Node {
+    fn from_variable(text: &str) -> Node {
         let number = text.trim().parse().map(Value::Number);
-        Node::nowhere(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
+        Node::unplaced(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
     }
 }
 
 impl Take for bool {
-    const WHAT: &'static str = "true or false";
+    const EXPECTED: &'static str = "a Boolean";
 
     fn take(node: &Node) -> Taken<Self> {
         match node.value {
             Value::Flag(flag) => Ok(flag),
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 
-    fn spelled(text: &str) -> Node {
+    fn from_variable(text: &str) -> Node {
         let is = |words: [&str; 4]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
-        Node::nowhere(if is(["1", "true", "yes", "on"]) {
+        Node::unplaced(if is(["1", "true", "yes", "on"]) {
             Value::Flag(true)
         } else if is(["0", "false", "no", "off"]) {
             Value::Flag(false)
@@ -150,13 +150,12 @@ impl Take for bool {
 }
 
 impl Take for Duration {
-    const WHAT: &'static str = "a duration like `500ms`, `30s`, `10min` or `2h`";
+    const EXPECTED: &'static str = "a duration such as `500ms`, `30s`, `10min` or `2h`";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Text(text) = &node.value else { return Err(misfit::<Self>(node)) };
-        duration(text.trim()).ok_or_else(|| {
-            vec![Wrong::new(node.at, format!("it takes {}, and this text is none", Self::WHAT))]
-        })
+        let Value::Text(text) = &node.value else { return Err(type_mismatch::<Self>(node)) };
+        duration(text.trim())
+            .ok_or_else(|| vec![Wrong::new(node.at, format!("expected {}", Self::EXPECTED))])
     }
 }
 
@@ -173,19 +172,19 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 impl<T: Take> Take for Option<T> {
-    const WHAT: &'static str = T::WHAT;
+    const EXPECTED: &'static str = T::EXPECTED;
 
     fn take(node: &Node) -> Taken<Self> {
         T::take(node).map(Some)
     }
 
-    fn spelled(text: &str) -> Node {
-        T::spelled(text)
+    fn from_variable(text: &str) -> Node {
+        T::from_variable(text)
     }
 }
 
 impl<T: Take> Take for Box<T> {
-    const WHAT: &'static str = T::WHAT;
+    const EXPECTED: &'static str = T::EXPECTED;
 
     fn take(node: &Node) -> Taken<Self> {
         T::take(node).map(Self::new)
@@ -193,69 +192,69 @@ impl<T: Take> Take for Box<T> {
 }
 
 impl Take for Vec<String> {
-    const WHAT: &'static str = "a list of texts";
+    const EXPECTED: &'static str = "a list of strings";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         all(entries.iter().map(String::take))
     }
 
-    fn spelled(text: &str) -> Node {
-        let entries = split(text).into_iter().map(|entry| Node::nowhere(Value::Text(entry)));
-        Node::nowhere(Value::List(entries.collect()))
+    fn from_variable(text: &str) -> Node {
+        let entries = split(text).into_iter().map(|entry| Node::unplaced(Value::Text(entry)));
+        Node::unplaced(Value::List(entries.collect()))
     }
 }
 
 impl Take for Vec<Secret> {
-    const WHAT: &'static str = Vec::<String>::WHAT;
+    const EXPECTED: &'static str = Vec::<String>::EXPECTED;
 
     fn take(node: &Node) -> Taken<Self> {
         Vec::<String>::take(node).map(|texts| texts.into_iter().map(Secret::from).collect())
     }
 
-    fn spelled(text: &str) -> Node {
-        Vec::<String>::spelled(text)
+    fn from_variable(text: &str) -> Node {
+        Vec::<String>::from_variable(text)
     }
 }
 
 impl Take for Vec<PathBuf> {
-    const WHAT: &'static str = "a list of paths";
+    const EXPECTED: &'static str = "a list of paths";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         all(entries.iter().map(PathBuf::take))
     }
 
-    fn spelled(text: &str) -> Node {
+    fn from_variable(text: &str) -> Node {
         let paths = std::env::split_paths(text).map(|path| path.to_string_lossy().into_owned());
         let paths = paths.filter(|path| !path.is_empty());
-        Node::nowhere(Value::List(paths.map(|path| Node::nowhere(Value::Text(path))).collect()))
+        Node::unplaced(Value::List(paths.map(|path| Node::unplaced(Value::Text(path))).collect()))
     }
 }
 
 impl<T: Take> Take for BTreeMap<String, T> {
-    const WHAT: &'static str = "a table of texts";
+    const EXPECTED: &'static str = "a table of strings";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(entries) = &node.value else { return Err(misfit::<Self>(node)) };
+        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         let taken = entries.iter().map(|entry| Ok((entry.name.clone(), T::take(&entry.node)?)));
         all(taken).map(|entries| entries.into_iter().collect())
     }
 }
 
 impl Take for Json {
-    const WHAT: &'static str = "a table";
+    const EXPECTED: &'static str = "a table";
 
     fn take(node: &Node) -> Taken<Self> {
         match node.value {
             Value::Table(_) => Ok(node.json().map_err(|wrong| vec![wrong])?.into()),
-            _ => Err(misfit::<Self>(node)),
+            _ => Err(type_mismatch::<Self>(node)),
         }
     }
 }
 
 impl Take for ManagedSettings {
-    const WHAT: &'static str = Json::WHAT;
+    const EXPECTED: &'static str = Json::EXPECTED;
 
     fn take(node: &Node) -> Taken<Self> {
         Json::take(node).map(Self::from)

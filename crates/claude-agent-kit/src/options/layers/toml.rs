@@ -1,4 +1,4 @@
-//! A config file in TOML.
+//! Parses config files in TOML.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use toml::de::{DeTable, DeValue};
 
 use super::node::{Entry, Node, Value, Wrong};
 
-/// Reads a text that is TOML, or tells of every place where it is not.
+/// Parses a TOML text, or returns every syntax error.
 pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let start = |span: Option<Range<usize>>| span.map_or(0, |span| span.start);
     let mut wrong: Vec<Wrong> = errors
         .iter()
-        .map(|error| Wrong::new(start(error.span()), format!("no TOML: {}", error.message())))
+        .map(|error| Wrong::new(start(error.span()), format!("invalid TOML: {}", error.message())))
         .collect();
     // In the order of the text.
     wrong.sort_by_key(|wrong| wrong.at);
@@ -35,7 +35,7 @@ fn entries(table: &DeTable<'_>, wrong: &mut Vec<Wrong>) -> Vec<Entry> {
             node: node(value, wrong),
         })
         .collect();
-    // In the order of the text, in which mistakes are told.
+    // Problems are reported in the order of the text.
     entries.sort_by_key(|entry| entry.at);
     entries
 }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_know_their_places_in_the_order_of_the_text() {
+    fn toml_keys_and_values_have_positions_in_the_order_of_the_text() {
         let text = "# hello\nz = 0x10\n[env]\nB = \"ü\"\nA = [1.5, true]\n";
         let node = parse(text).unwrap();
         let Value::Table(entries) = node.value else { panic!() };
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_the_language_is_told_with_its_place() {
+    fn every_syntax_error_is_reported_with_its_position() {
         let text = "model = \nmax_turns = 1\nmax_turns = 2\n[x\n";
         let wrong = parse(text).unwrap_err();
         let lines: Vec<usize> = wrong.iter().map(|wrong| place(text, wrong.at).0).collect();

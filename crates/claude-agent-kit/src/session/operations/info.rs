@@ -1,4 +1,4 @@
-//! What the session is called and how full its context is.
+//! The title of the session, its context, and the server information.
 
 use claude_wire::control::{
     ContextUsage, GetContextUsage, Initialize, InitializeResponse, RenameSession,
@@ -6,7 +6,7 @@ use claude_wire::control::{
 
 operations! { Session:
     /// Sends `initialize` again and returns the updated server information. What was registered at
-    /// the start stays.
+    /// the start stays registered.
     fn reinitialize() -> InitializeResponse { Initialize::default() }
 
     /// Returns what fills the context.

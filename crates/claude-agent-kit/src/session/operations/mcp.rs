@@ -1,18 +1,20 @@
 //! MCP servers of a session.
 
 use claude_wire::control::{
-    HostRequest, McpCall, McpCallResponse, McpPermissionModeOverrideResponse, McpReadResource,
-    McpReadResourceResponse, McpReconnect, McpSetServers, McpSetServersResponse, McpStatus,
-    McpStatusResponse, McpToggle, PermissionMode, SetMcpPermissionModeOverride,
+    HostRequest, McpCall, McpCallResponse, McpReconnect, McpSetServers, McpSetServersResponse,
+    McpStatus, McpStatusResponse, McpToggle,
 };
 use claude_wire::{Extra, Json};
 use serde::de::DeserializeOwned;
 
+use super::requests::sealed::Requirement;
 use crate::error::Result;
 use crate::session::Session;
 
-/// The MCP servers of a session: their state, and what can be done with them. Returned by
-/// [`Session::mcp`].
+/// Controls the MCP servers of a session. Returned by [`Session::mcp`].
+///
+/// Rare operations are requests: `McpReadResource` and `SetMcpPermissionModeOverride` of
+/// [`control`](crate::control), for [`Session::request`].
 ///
 /// ```no_run
 /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
@@ -39,46 +41,15 @@ operations! { McpHandle:
 
     /// Disables an MCP server.
     fn disable(server: impl Into<String>) { McpToggle::new(server, false) }
-
-    /// Changes who decides about the tools of one MCP server: [`Default`](PermissionMode::Default)
-    /// or [`Auto`](PermissionMode::Auto).
-    fn set_permission_mode(
-        server: impl Into<String>,
-        mode: PermissionMode
-    ) -> McpPermissionModeOverrideResponse {
-        mode_override(server.into(), Some(mode))
-    }
-
-    /// Returns to the permission mode of the session for the tools of one MCP server.
-    fn reset_permission_mode(server: impl Into<String>) -> McpPermissionModeOverrideResponse {
-        mode_override(server.into(), None)
-    }
-
-    /// Reads a resource of an MCP server. The CLI refuses all but `ui://`.
-    fn read_resource(
-        server: impl Into<String>,
-        uri: impl Into<String>
-    ) -> McpReadResourceResponse {
-        let mut request = McpReadResource::default();
-        (request.server_name, request.uri) = (server.into(), uri.into());
-        request
-    }
-}
-
-fn mode_override(server: String, mode: Option<PermissionMode>) -> SetMcpPermissionModeOverride {
-    let mut change = SetMcpPermissionModeOverride::default();
-    change.server_name = server;
-    change.mode = mode.into();
-    change
 }
 
 impl McpHandle<'_> {
     /// Replaces the MCP servers that were set this way before:
     /// [`McpServers`](crate::mcp::McpServers), or JSON with configurations by name.
     ///
-    /// The servers of the options stay: those outside this process because the CLI keeps them, those
-    /// of this process because they are added to every such request. A configuration under the name
-    /// of such a server takes its place, until the next call of this method.
+    /// The servers of the options stay: external ones because the CLI keeps them, in-process ones
+    /// because they are added to every such request. A configuration under the name of such a server
+    /// replaces it, until the next call of this method.
     ///
     /// ```no_run
     /// use claude_agent_kit::mcp::{McpServers, RemoteServer, StdioServer};
@@ -88,7 +59,7 @@ impl McpHandle<'_> {
     ///     .with("files", StdioServer::new("files-server"))
     ///     .with("tracker", RemoteServer::http("https://tracker.example/mcp"));
     /// let response = session.mcp().set_servers(servers).await?;
-    /// println!("{:?} are new", response.added);
+    /// println!("added: {:?}", response.added);
     /// # Ok(())
     /// # }
     /// ```
@@ -103,10 +74,10 @@ impl McpHandle<'_> {
         self.operate(McpSetServers::new(servers).into()).await
     }
 
-    /// Calls a tool of an MCP server outside this process, without the model. The permissions of
-    /// the session do not hold for it unless [`McpCall::check_permissions`] is set.
+    /// Calls a tool of an external MCP server, without the model. The permissions of the session do
+    /// not apply unless [`McpCall::check_permissions`] is set.
     ///
-    /// The CLI refuses to call tools of this process; call their functions directly.
+    /// The CLI rejects calls of in-process tools; call their functions directly.
     ///
     /// # Errors
     /// Those of [`Session::request`]. [`Unsupported`](crate::ErrorKind::Unsupported) also when
@@ -122,7 +93,7 @@ impl McpHandle<'_> {
         ];
         for (field, value, capability) in fields {
             if value == Some(true) {
-                self.session.require("mcp_call", field, capability).await?;
+                self.session.require("mcp_call", Requirement { field, capability }).await?;
             }
         }
         self.operate(call.into()).await
@@ -130,7 +101,7 @@ impl McpHandle<'_> {
 }
 
 impl McpHandle<'_> {
-    async fn operate<A: DeserializeOwned + Default>(self, request: HostRequest) -> Result<A> {
+    async fn operate<T: DeserializeOwned + Default>(self, request: HostRequest) -> Result<T> {
         self.session.operate(request).await
     }
 
@@ -139,9 +110,9 @@ impl McpHandle<'_> {
     }
 }
 
-/// Adds the servers of this process, which the CLI would otherwise remove.
+/// Adds the in-process servers, which the CLI would otherwise remove.
 fn with_hosted(servers: Json, hosted: &[String]) -> Json {
-    // What is not an object is for the CLI to refuse.
+    // The CLI rejects anything but an object.
     let Ok(mut all) = servers.deserialize::<Extra>() else { return servers };
     for name in hosted {
         if all.get(name).is_some() {

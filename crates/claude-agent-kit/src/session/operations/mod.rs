@@ -1,4 +1,4 @@
-//! What can be asked of a session while it runs, one file per subject.
+//! The operations of a session, one file per subject.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::Session;
 use crate::commands::Reply;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Declares operations of a type: what is sent, and the type of the response; an operation without one
+/// Declares operations of a type: the request, and the type of the response; an operation without one
 /// is only acknowledged.
 macro_rules! operations {
     (Session: $($declared:tt)+) => {
@@ -60,21 +60,20 @@ mod files;
 mod info;
 mod mcp;
 mod requests;
-mod settings;
 mod steer;
 mod timeout;
 
 pub use mcp::McpHandle;
 pub use requests::Operation;
 
-use requests::sealed::Response as _;
+use requests::sealed::{Requirement, Response as _};
 pub(crate) use timeout::OPERATION_TIMEOUT;
 use timeout::default_timeout;
 
 impl Session {
-    /// Sends a control request and returns its response. For operations that have no method here:
-    /// see [`Operation`] for those with a typed response. A [`HostRequest`], which can also be an
-    /// operation that this version does not know, returns the response as it came.
+    /// Sends a control request and returns its response. For operations without a method:
+    /// [`Operation`] lists those with a typed response. A [`HostRequest`], which can also be an
+    /// operation that this version does not know, returns the response as JSON.
     ///
     /// ```no_run
     /// use claude_agent_kit::control::GetBinaryVersion;
@@ -87,7 +86,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// - [`ControlRejected`](ErrorKind::ControlRejected) when the CLI refuses,
+    /// - [`ControlRejected`](ErrorKind::ControlRejected) when the CLI rejects the request,
     ///   [`Unsupported`](ErrorKind::Unsupported) when it does not know the operation,
     ///   [`ControlTimeout`](ErrorKind::ControlTimeout) when it does not respond in time: then the
     ///   operation may have taken effect.
@@ -102,13 +101,17 @@ impl Session {
     /// # Cancel safety
     /// Dropping the future frees its place; the operation may still take effect.
     pub async fn request<R: Operation>(&self, request: R) -> Result<R::Response> {
+        let requirement = request.requirement();
         let request = request.into();
         let operation = request.kind().unwrap_or("request").to_owned();
+        if let Some(requirement) = requirement {
+            self.require(&operation, requirement).await?;
+        }
         R::Response::decode(&operation, self.response(request).await?)
     }
 
     async fn response(&self, request: HostRequest) -> Result<Option<Json>> {
-        match self.ask(request).await? {
+        match self.send_request(request).await? {
             Reply::Response(response) | Reply::Interrupted(response, _) => Ok(response),
             Reply::Accepted => Ok(None),
         }
@@ -118,73 +121,72 @@ impl Session {
         self.response(request).await.map(drop)
     }
 
-    pub(super) async fn ask(&self, request: HostRequest) -> Result<Reply> {
+    pub(super) async fn send_request(&self, request: HostRequest) -> Result<Reply> {
         let operation = request.kind().unwrap_or("request").to_owned();
-        let limit = self.timeout.unwrap_or_else(|| default_timeout(&request));
-        let pending = self.post(&operation, None, |waiter| Event::Request {
-            waiter,
-            request,
-            timeout: limit,
-        });
+        let timeout = self.timeout.unwrap_or_else(|| default_timeout(&request));
+        let pending =
+            self.post(&operation, None, |waiter| Event::Request { waiter, request, timeout });
         let span = tracing::debug_span!("claude_operation", operation);
         let began = Instant::now();
-        let settled = self.settled(&operation, pending).instrument(span.clone()).await;
+        let reply = self.reply(&operation, pending).instrument(span.clone()).await;
         span.in_scope(|| tracing::debug!(took = ?began.elapsed(), "the operation ended"));
-        settled.map_err(|error| self.with_version(error))
+        reply.map_err(|error| self.with_version(error))
     }
 
-    pub(super) async fn operate<A: DeserializeOwned + Default>(
+    pub(super) async fn operate<T: DeserializeOwned + Default>(
         &self,
         request: HostRequest,
-    ) -> Result<A> {
+    ) -> Result<T> {
         let operation = request.kind().unwrap_or("request").to_owned();
-        decoded(&operation, self.response(request).await?)
+        decode(&operation, self.response(request).await?)
     }
 
-    /// Fails where the CLI does not have what would else be ignored.
-    async fn require(&self, operation: &str, field: &str, capability: &str) -> Result<()> {
+    /// Returns an error if the CLI lacks a capability and would ignore the field.
+    async fn require(&self, operation: &str, requirement: Requirement) -> Result<()> {
+        let Requirement { field, capability } = requirement;
         self.ready().await?;
         let info = self.server_info().unwrap_or_default();
         if info.capabilities.iter().any(|other| other == capability) {
             return Ok(());
         }
-        let message = format!(
-            "`{operation}` was not sent: the CLI would ignore its field `{field}`, which needs the \
-             capability `{capability}`"
-        );
-        let error = Error::new(ErrorKind::Unsupported, message)
-            .with_help("update the CLI, or do without the field")
-            .with(|facts| {
-                facts.operation = Some(operation.to_owned());
-            });
-        Err(self.with_version(error))
+        Err(self.with_version(missing_capability(operation, field, capability)))
     }
 
-    /// Says which CLI does not know an operation.
+    /// Adds the version of a CLI that does not support an operation.
     fn with_version(&self, error: Error) -> Error {
         let info = if error.kind() == ErrorKind::Unsupported { self.server_info() } else { None };
         match info.and_then(|info| info.claude_code_version) {
-            Some(version) => error.with_hint(format!("the CLI is of version {version}")),
+            Some(version) => error.with_hint(format!("the CLI has version {version}")),
             None => error,
         }
     }
 }
 
-/// The typed answer to an operation.
-pub(super) fn decoded<A: DeserializeOwned + Default>(
+/// Decodes the response to an operation.
+pub(super) fn decode<T: DeserializeOwned + Default>(
     operation: &str,
-    answer: Option<Json>,
-) -> Result<A> {
-    match answer {
-        Some(answer) => answer.deserialize().map_err(|error| undecodable(operation, error)),
-        None => Ok(A::default()),
+    response: Option<Json>,
+) -> Result<T> {
+    match response {
+        Some(response) => response.deserialize().map_err(|error| undecodable(operation, error)),
+        None => Ok(T::default()),
     }
 }
 
-fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
-    let message = format!("the answer to `{operation}` could not be made out ({error})");
+pub(crate) fn missing_capability(operation: &str, field: &str, capability: &str) -> Error {
+    let message = format!(
+        "`{operation}` was not sent: the CLI would ignore the field `{field}`, because it lacks the \
+         capability `{capability}`"
+    );
+    Error::new(ErrorKind::Unsupported, message)
+        .with_help("update the CLI, or omit the field")
+        .with(|facts| facts.operation = Some(operation.to_owned()))
+}
+
+pub(crate) fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
+    let message = format!("failed to decode the response to `{operation}`: {error}");
     Error::new(ErrorKind::UndecodableResponse, message)
-        .with_help("use `request` to get it as it came")
+        .with_help("use `Session::request` with a `HostRequest` to get the raw response")
         .with(|facts| facts.operation = Some(operation.to_owned()))
         .caused_by(error)
 }

@@ -1,9 +1,8 @@
-//! What steers the work.
+//! Steering: permission mode, model, queued messages, background tasks.
 
 use claude_wire::control::{
-    BackgroundTasks, BackgroundTasksResponse, CancelAsyncMessage, CancelAsyncMessageResponse,
-    GetTaskOutput, PermissionMode, SetMaxThinkingTokens, SetModel, SetModelResponse,
-    SetPermissionMode, SetPermissionModeResponse, StopTask, TaskOutput,
+    CancelAsyncMessage, CancelAsyncMessageResponse, PermissionMode, SetModel, SetModelResponse,
+    SetPermissionMode, SetPermissionModeResponse, StopTask,
 };
 use claude_wire::id::{MessageId, TaskId};
 
@@ -13,20 +12,11 @@ operations! { Session:
         SetPermissionMode::new(mode)
     }
 
-    /// Changes the model, from the next request on.
+    /// Changes the model, from the next request on. `session.request(SetModel::default())` returns
+    /// to the default model.
     fn set_model(model: impl Into<String>) -> SetModelResponse {
         let mut change = SetModel::default();
         change.model = Some(model.into()).into();
-        change
-    }
-
-    /// Returns to the default model, from the next request on.
-    fn reset_model() -> SetModelResponse { SetModel::default() }
-
-    /// Changes how many tokens the model may think; `None` restores the default.
-    fn set_max_thinking_tokens(tokens: impl Into<Option<u64>>) {
-        let mut change = SetMaxThinkingTokens::default();
-        change.max_thinking_tokens = tokens.into().map(Into::into).into();
         change
     }
 
@@ -35,13 +25,6 @@ operations! { Session:
         CancelAsyncMessage::new(message)
     }
 
-    /// Moves all running tools and agents to the background, so that the turn continues without
-    /// them.
-    fn background_tasks() -> BackgroundTasksResponse { BackgroundTasks::default() }
-
-    /// Returns the end of what a background shell has printed so far.
-    fn task_output(task: impl Into<TaskId>) -> TaskOutput { GetTaskOutput::new(task) }
-
-    /// Stops a background task. It is not an error if the task does not exist.
+    /// Stops a background task. Succeeds as well if the task does not exist.
     fn stop_task(task: impl Into<TaskId>) { StopTask::new(task) }
 }

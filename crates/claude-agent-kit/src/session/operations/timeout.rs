@@ -1,14 +1,14 @@
-//! How long operations may take when the host sets no timeout.
+//! Default timeouts of operations.
 
 use std::time::Duration;
 
 use claude_wire::Number;
 use claude_wire::control::HostRequest;
 
-/// The timeout of an operation, from its write.
+/// The timeout of an operation, counted from when its request is written.
 pub(crate) const OPERATION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The timeout of an operation that connects to servers or writes files, and the time that a tool has
+/// The timeout of an operation that connects to servers or writes files, and of the tool
 /// in `McpHandle::call`.
 const LONG_OPERATION_TIMEOUT: Duration = Duration::from_secs(120);
 

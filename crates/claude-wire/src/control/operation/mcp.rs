@@ -165,6 +165,14 @@ request! {
     }
 }
 
+impl SetMcpPermissionModeOverride {
+    /// Creates a request for the tools of this server; `None` returns to the mode of the session.
+    pub fn new(server: impl Into<String>, mode: impl Into<Option<PermissionMode>>) -> Self {
+        let mode: Option<PermissionMode> = mode.into();
+        Self { server_name: server.into(), mode: mode.into(), extra: Extra::default() }
+    }
+}
+
 wire_struct! {
     /// The outcome of the change.
     #[derive(Default)]
@@ -181,6 +189,13 @@ request! {
         server_name: String as "serverName",
         /// The resource.
         uri: String,
+    }
+}
+
+impl McpReadResource {
+    /// Creates a request for this resource of a server.
+    pub fn new(server: impl Into<String>, uri: impl Into<String>) -> Self {
+        Self { server_name: server.into(), uri: uri.into(), extra: Extra::default() }
     }
 }
 

@@ -136,6 +136,14 @@ wire_struct! {
     }
 }
 
+impl SetMaxThinkingTokens {
+    /// Creates a request that sets the budget to this number of tokens.
+    pub fn new(tokens: u64) -> Self {
+        let tokens = Some(Number::from(tokens));
+        Self { max_thinking_tokens: tokens.into(), ..Self::default() }
+    }
+}
+
 wire_struct! {
     /// Stops a background task.
     pub struct StopTask ["subtype" = "stop_task"] {

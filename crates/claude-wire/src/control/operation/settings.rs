@@ -1,12 +1,19 @@
 //! The effective settings, permission rules and hooks.
 
-use crate::json::{Json, List, Number};
+use crate::json::{Extra, Json, List, Number};
 
 request! {
     /// Changes settings of this session. They take precedence over the command line.
     ApplyFlagSettings = "apply_flag_settings" {
         /// The changes; `null` resets a setting.
         settings: Json,
+    }
+}
+
+impl ApplyFlagSettings {
+    /// Creates a request with these settings.
+    pub fn new(settings: impl Into<Json>) -> Self {
+        Self { settings: settings.into(), extra: Extra::default() }
     }
 }
 

@@ -69,7 +69,7 @@ fn row(name: &str) -> &'static Row {
 /// Returns the problems of a config file, as they are displayed.
 fn problems_of(path: &str, text: &str) -> Vec<String> {
     match Options::layered().file_text(path, text).load() {
-        Ok(options) => panic!("nothing is wrong: {options:?}"),
+        Ok(options) => panic!("no problems: {options:?}"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             error.problems().iter().map(ToString::to_string).collect()
@@ -107,7 +107,7 @@ fn every_option_can_be_set_in_a_file_and_has_a_source() {
         let options = layer("x.json", &json_file(name, &value_of(name)));
         assert_ne!((row.show)(&options), (row.show)(&unset), "{name} does not change anything");
         let column = name.find('.').map_or(2, |at| at + "{'': {".len() + 1);
-        let place = Source::File { path: Path::new("x.json").into(), line: 1, column };
+        let place = Source::file(Path::new("x.json"), 1, column);
         assert_eq!(options.sources(name), [place]);
         // No other option is set.
         for other in TABLE.iter().filter(|other| other.name != *name) {
@@ -161,7 +161,7 @@ fn values_in_files_are_parsed_correctly() {
     assert!(settings.plugins[1].skip_mcp_discovery && !settings.plugins[0].skip_mcp_discovery);
     assert_eq!(settings.extra_args, [("one".into(), None), ("two".into(), Some("2".into()))]);
     assert_eq!(settings.setting_sources, Some(vec![]));
-    assert_eq!(host.user, Some(OsUser::Ids { user: 1, group: 2 }));
+    assert_eq!(host.user, Some(OsUser::ids(1, 2)));
     assert_eq!((host.background, host.waiting_operations), (Background::All, 3));
     assert_eq!(host.idle_timeout, Some(Duration::from_secs(360)));
     assert_eq!(host.callbacks.running_mcp, Some(5));
@@ -194,7 +194,7 @@ fn variables_and_files_are_equivalent() {
     for (name, text, value) in SPELLED {
         let variable = row(name).variable.unwrap();
         let options = Options::layered().variables([(variable, *text)]).load().unwrap();
-        assert_eq!(options.sources(name), [Source::Variable(variable)]);
+        assert_eq!(options.sources(name), [Source::variable(variable)]);
         let file = layer("x.json", &json_file(name, value));
         assert_eq!((row(name).show)(&options), (row(name).show)(&file), "{name}");
     }
@@ -224,26 +224,26 @@ fn merge_rules_apply_when_all_sources_set_an_option() {
         // Three layers set the option; the builder and the middle layer set the default.
         let low = layer("low.json", &json_file(name, &value_of(name)));
         let mut middle = Options::new();
-        middle.origins.replace(name, Source::Variable("X"));
+        middle.origins.replace(name, Source::variable("X"));
         let mut builder = Options::new();
-        builder.origins.replace(name, Source::Builder);
+        builder.origins.replace(name, Source::BUILDER);
         let all = merged(&[low.clone(), middle.clone()], builder, &mut Vec::new());
         let file = low.sources(name)[0].clone();
         match rule {
             Rule::Highest => {
                 assert_eq!(show(&all), show(&Options::new()), "{name}: the builder wins");
-                assert_eq!(all.sources(name), [Source::Builder], "{name}");
+                assert_eq!(all.sources(name), [Source::BUILDER], "{name}");
             }
             Rule::ByKey | Rule::Append => {
                 assert_eq!(show(&all), show(&low), "{name}: what is not replaced stays");
-                let sources = [file, Source::Variable("X"), Source::Builder];
+                let sources = [file, Source::variable("X"), Source::BUILDER];
                 assert_eq!(all.sources(name), sources, "{name}");
             }
         }
         // In the reverse order, the value of the builder is used, whatever the rule.
         let mut high = Options::new();
         replace(&mut high, &low);
-        high.origins.replace(name, Source::Builder);
+        high.origins.replace(name, Source::BUILDER);
         let all = merged(&[middle], high, &mut Vec::new());
         assert_eq!(show(&all), show(&low), "{name}");
     }
@@ -256,14 +256,14 @@ fn value_of(name: &str) -> String {
         return (*value).to_owned();
     }
     let row = row(name);
-    let value = match (row.what)() {
-        "a text" | "a path" | "an id" => r#""x""#,
-        "a whole number" => "11",
-        "true or false" if (row.show)(&Options::new()) == "true" => "false",
-        "true or false" => "true",
-        "a list of texts" | "a list of paths" => r#"["x"]"#,
-        what if what.starts_with("a duration") => r#""11s""#,
-        what => panic!("`VALUES` has no value for `{name}`, which is {what}"),
+    let value = match (row.expected)() {
+        "a string" | "a path" | "an ID" => r#""x""#,
+        "an integer" => "11",
+        "a Boolean" if (row.show)(&Options::new()) == "true" => "false",
+        "a Boolean" => "true",
+        "a list of strings" | "a list of paths" => r#"["x"]"#,
+        expected if expected.starts_with("a duration") => r#""11s""#,
+        expected => panic!("`VALUES` has no value for `{name}`, which is {expected}"),
     };
     value.to_owned()
 }
@@ -332,7 +332,7 @@ fn settings_file_is_merged_by_value_unless_it_is_the_only_source() {
     let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
     assert_eq!(value.deserialize::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
     let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
-    assert!(error.to_string().contains("settings: the file /missing/s.json"), "{error}");
+    assert!(error.to_string().contains("settings: failed to read `/missing/s.json`"), "{error}");
 }
 
 #[test]
@@ -349,8 +349,8 @@ fn environment_overrides_files_and_later_files_override_earlier_ones() {
     );
     // A setter that is called later takes precedence again.
     let changed = options.max_turns(3).add_dir("/x");
-    assert_eq!(changed.sources("max_turns"), [Source::Builder]);
-    assert_eq!(changed.sources("add_dirs"), [Source::Builder]);
+    assert_eq!(changed.sources("max_turns"), [Source::BUILDER]);
+    assert_eq!(changed.sources("add_dirs"), [Source::BUILDER]);
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn guide_rows() -> String {
             Rule::ByKey => "merged by key",
             Rule::Append => "one after the other",
         };
-        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.what)()).unwrap();
+        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.expected)()).unwrap();
     }
     table
 }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The error type.
 
 mod kind;
 
@@ -19,16 +19,16 @@ use crate::cli::CliVersion;
 use crate::diagnose::TEXT_BYTES;
 use crate::json_object::JsonObject;
 
-/// What went wrong: a kind to decide by, facts to look at, a text for people.
+/// An error of a run, a session or an operation: a kind to match on, facts to inspect, and a text.
 ///
-/// The text says what happened, where, and what to do. It is not part of the API; the kind and the
-/// facts are.
+/// The text names what happened, the cause and what to do about it. The kind and the facts are part of
+/// the API; the text is not, and may change in every release.
 ///
-/// Serialises as one JSON object; facts without a value are left out: `{"type":"error",
+/// Serializes as one JSON object; facts without a value are omitted: `{"type":"error",
 /// "kind":"rate_limited","text":…,"hint":…,"help":…,"retryable":true,"retry_after_seconds":…,
 /// "resumable":true,"session_id":…,"api_status":429,"exit":{"code":1},"cost":{…},"operation":…,"code":…,"server":…,
-/// "problems":[…]}`. Texts have at most 4 KiB, with secrets masked. What the CLI printed and what the
-/// model wrote is not included.
+/// "problems":[…]}`. Texts have at most 4 KiB, with secrets masked. The output of the CLI and
+/// of the model is not included.
 #[derive(Clone)]
 pub struct Error {
     inner: Arc<Inner>,
@@ -44,7 +44,7 @@ struct Inner {
     facts: Facts,
 }
 
-/// What is known besides the kind. Each error fills in its own.
+/// The facts of an error. Each kind has its own.
 #[derive(Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) exit: Option<Exit>,
@@ -85,17 +85,17 @@ impl Error {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Adds what probably was the cause.
+    /// Adds the probable cause.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         self.change(|inner| inner.hint = Some(hint.into()))
     }
 
-    /// Adds what to do about it.
+    /// Adds what to do about the error.
     pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
         self.change(|inner| inner.help = Some(help.into()))
     }
 
-    /// Adds the error that caused it.
+    /// Adds the error that caused this one.
     pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.change(|inner| inner.source = Some(Arc::new(source)))
     }
@@ -105,11 +105,11 @@ impl Error {
         self.change(|inner| fill(&mut inner.facts))
     }
 
-    /// The same facts for an operation that cannot be done because of it.
+    /// Returns the error of an operation that failed because this error ended the session.
     pub(crate) fn in_operation(&self, operation: &str) -> Self {
         let inner = &self.inner;
         let message =
-            format!("`{operation}` cannot be done, the session is over: {}", inner.message);
+            format!("`{operation}` failed because the session has ended: {}", inner.message);
         let mut facts = inner.facts.clone();
         facts.operation = Some(operation.to_owned());
         let (hint, help) = (inner.hint.clone(), inner.help.clone());
@@ -118,7 +118,7 @@ impl Error {
             | ErrorKind::InitializeRejected
             | ErrorKind::ExitedDuringInit
             | ErrorKind::ConversationNotFound => ErrorKind::NotInitialized,
-            // The CLI is not to blame, and another session on this runtime would fare no better.
+            // Another session on this runtime would fail as well.
             ErrorKind::RuntimeGone => ErrorKind::RuntimeGone,
             _ => ErrorKind::TransportClosed,
         };
@@ -137,64 +137,65 @@ impl Error {
         self
     }
 
-    /// What kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
 
-    /// Returns whether the same call may succeed later without a change. What it did before it failed
-    /// may then be done twice.
+    /// Returns whether the same call may succeed later without a change. Effects that it had before it
+    /// failed may then happen twice.
     pub fn is_retryable(&self) -> bool {
-        // A request that the API refused for what it holds is refused again.
-        let is_refused = self.api_status().is_some_and(|status| status < 500 && status != 408);
-        let can_help = self.kind().recovery().contains(&Recovery::Retry);
-        can_help && !(self.kind() == ErrorKind::ApiError && is_refused)
+        // A request that the API rejected for its content is rejected again.
+        let is_rejected = self.api_status().is_some_and(|status| status < 500 && status != 408);
+        let may_help = self.kind().recovery().contains(&Recovery::Retry);
+        may_help && !(self.kind() == ErrorKind::ApiError && is_rejected)
     }
 
     /// Returns whether the conversation can be continued by resuming [`session_id`](Self::session_id)
-    /// in another run: the run ended or was cut off, and not because of what the conversation holds.
+    /// in another run: the run ended early, and not because of the content of the conversation.
     pub fn is_resumable(&self) -> bool {
         self.kind().recovery().contains(&Recovery::Resume) && self.session_id().is_some()
     }
 
-    /// Returns how long to wait before a retry: what the CLI last waited before it asked the API again,
-    /// which is the API's own delay if the API named one.
+    /// Returns how long to wait before a retry: the delay before the last retry of the CLI, which is the
+    /// delay that the API requested if it requested one.
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.facts.retry_after
     }
 
     /// Returns the cost of the turn or query that failed, so that failed attempts can be added up.
-    /// Nothing for errors of other calls.
+    /// Zero for errors of other calls.
     pub fn cost(&self) -> Cost {
         self.inner.facts.cost
     }
 
-    /// Returns the HTTP status with which the API refused the request.
+    /// Returns the HTTP status with which the API rejected the request.
     pub fn api_status(&self) -> Option<u16> {
         self.inner.facts.api_status
     }
 
-    /// What happened, without what to do about it.
-    pub(crate) fn what(&self) -> &str {
+    /// Returns the text without the help.
+    pub(crate) fn message(&self) -> &str {
         &self.inner.message
     }
 
-    /// What probably was the cause, if something points to it.
+    /// Returns the probable cause, if it is known.
     pub fn hint(&self) -> Option<&str> {
         self.inner.hint.as_deref()
     }
 
-    /// Returns what to do about the error, if that is known. The text of the error ends with it.
+    /// Returns what to do about the error, if that is known. The text of the error ends with it, after
+    /// `; help: `.
     pub fn help(&self) -> Option<&str> {
         self.inner.help.as_deref()
     }
 
-    /// How the process ended.
+    /// Returns how the process exited.
     pub fn exit(&self) -> Option<Exit> {
         self.inner.facts.exit
     }
 
-    /// Whether the process ended because it was stopped from here.
+    /// Returns whether the SDK stopped the process.
     pub fn stopped_by_sdk(&self) -> bool {
         self.inner.facts.stopped_by_sdk
     }
@@ -214,59 +215,59 @@ impl Error {
         self.inner.facts.line.as_ref()
     }
 
-    /// The size that was too large, in bytes.
+    /// Returns the size that exceeded a limit, in bytes.
     pub fn size(&self) -> Option<u64> {
         self.inner.facts.size
     }
 
-    /// The limit that was passed.
+    /// Returns the timeout that was exceeded.
     pub fn limit(&self) -> Option<Duration> {
         self.inner.facts.limit
     }
 
-    /// The session, if it was known.
+    /// Returns the ID of the session, if it is known.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.inner.facts.session_id.as_ref()
     }
 
-    /// The version of the CLI, if it was known.
+    /// Returns the version of the CLI, if it is known.
     pub fn detected_version(&self) -> Option<CliVersion> {
         self.inner.facts.detected
     }
 
-    /// The flag that the CLI does not know.
+    /// Returns the flag that the CLI does not support.
     pub fn flag(&self) -> Option<&str> {
         self.inner.facts.flag.as_deref()
     }
 
-    /// Returns what the CLI said about the failure: its first 4 KiB, with secrets masked. For
+    /// Returns the reason that the CLI gave: its first 4 KiB, with secrets masked. For
     /// [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) returns the whole text of the result, as
     /// the model wrote it.
     pub fn output(&self) -> Option<&str> {
         self.inner.facts.output.as_deref()
     }
 
-    /// Everything that is wrong with the options.
+    /// Returns every problem of the options.
     pub fn problems(&self) -> &[Problem] {
         &self.inner.facts.problems
     }
 
-    /// The operation that failed.
+    /// Returns the operation that failed.
     pub fn operation(&self) -> Option<&str> {
         self.inner.facts.operation.as_deref()
     }
 
-    /// The request of that operation.
+    /// Returns the ID of the control request of that operation.
     pub fn request_id(&self) -> Option<&RequestId> {
         self.inner.facts.request_id.as_ref()
     }
 
-    /// The MCP server that it is about.
+    /// Returns the name of the MCP server that the error concerns.
     pub fn server(&self) -> Option<&str> {
         self.inner.facts.server.as_deref()
     }
 
-    /// The value that does not fit, as it came.
+    /// Returns the value that does not match its type.
     pub fn value(&self) -> Option<&Json> {
         self.inner.facts.value.as_ref()
     }
@@ -314,7 +315,7 @@ impl Serialize for Error {
     }
 }
 
-/// The start of a text that is serialised.
+/// Returns the first 4 KiB of a text.
 fn limited(text: &str) -> &str {
     let end = (0..=TEXT_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
@@ -341,29 +342,29 @@ impl std::error::Error for Error {
 mod tests {
     use super::*;
 
-    /// Compiles only if one error can be told to many waiters on any thread.
-    const fn can_go_everywhere<T: Clone + Send + Sync + 'static>() {}
-    const _: () = can_go_everywhere::<Error>();
-    const _: () = can_go_everywhere::<crate::Warning>();
+    /// Compiles only if one error can be returned to many callers on any thread.
+    const fn is_shareable<T: Clone + Send + Sync + 'static>() {}
+    const _: () = is_shareable::<Error>();
+    const _: () = is_shareable::<crate::Warning>();
 
     #[test]
-    fn an_error_is_one_word() {
+    fn an_error_is_one_pointer_wide() {
         assert_eq!(size_of::<Error>(), size_of::<usize>());
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());
     }
 
     #[test]
-    fn the_text_says_what_happened_and_what_to_do() {
-        let error = Error::new(ErrorKind::SpawnFailed, "it did not start");
-        assert_eq!(error.to_string(), "it did not start");
-        let error = error.with_help("try again").with_hint("it was asleep");
-        assert_eq!(error.to_string(), "it did not start; help: try again");
-        assert_eq!((error.hint(), error.help()), (Some("it was asleep"), Some("try again")));
+    fn the_text_ends_with_the_help() {
+        let error = Error::new(ErrorKind::SpawnFailed, "failed to start");
+        assert_eq!(error.to_string(), "failed to start");
+        let error = error.with_help("try again").with_hint("out of memory");
+        assert_eq!(error.to_string(), "failed to start; help: try again");
+        assert_eq!((error.hint(), error.help()), (Some("out of memory"), Some("try again")));
     }
 
     #[test]
-    fn the_guide_says_of_every_kind_whether_a_retry_can_help() {
-        let guide = include_str!("guide/errors.md");
+    fn the_guide_lists_for_every_kind_whether_a_retry_may_help() {
+        let guide = include_str!("../guide/errors.md");
         let rows = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
         let mut checked = 0;
         for (name, row) in rows {
@@ -372,15 +373,15 @@ mod tests {
             };
             let cells: Vec<&str> = row.split(" | ").collect();
             let Some(again) = cells.get(3) else { continue };
-            let says_so = !again.starts_with("no");
-            assert_eq!(Error::new(*kind, "").is_retryable(), says_so, "{name}: {again}");
+            let may_help = !again.starts_with("no");
+            assert_eq!(Error::new(*kind, "").is_retryable(), may_help, "{name}: {again}");
             checked += 1;
         }
         assert_eq!(checked, ErrorKind::ALL.len());
     }
 
     #[test]
-    fn the_name_of_every_kind_is_its_own_in_snake_case() {
+    fn every_kind_has_a_unique_name_in_snake_case() {
         let mut names: Vec<&str> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
         for kind in ErrorKind::ALL {
             assert_eq!(kind.as_str().replace('_', ""), format!("{kind:?}").to_lowercase());
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_serialises_with_its_facts_and_without_what_was_printed() {
+    fn an_error_serializes_without_the_output_of_the_cli() {
         let error = Error::new(ErrorKind::RateLimited, "the rate limit was reached")
             .with_help("wait")
             .with(|facts| {
@@ -421,7 +422,7 @@ mod tests {
     fn the_cause_is_the_source() {
         use std::error::Error as _;
 
-        let error = Error::new(ErrorKind::SpawnFailed, "it did not start");
+        let error = Error::new(ErrorKind::SpawnFailed, "failed to start");
         assert!(error.source().is_none());
         let error = error.caused_by(std::io::Error::from(std::io::ErrorKind::NotFound));
         assert!(error.source().unwrap().is::<std::io::Error>());
@@ -430,15 +431,15 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_can_be_resumed_if_it_has_a_name() {
-        let named = |kind| Error::new(kind, "").with(|facts| facts.session_id = Some("s".into()));
-        assert!(named(ErrorKind::ProcessFailed).is_resumable());
+    fn only_errors_with_a_session_id_are_resumable() {
+        let with_id = |kind| Error::new(kind, "").with(|facts| facts.session_id = Some("s".into()));
+        assert!(with_id(ErrorKind::ProcessFailed).is_resumable());
         assert!(!Error::new(ErrorKind::ProcessFailed, "").is_resumable());
-        assert!(!named(ErrorKind::ConversationNotFound).is_resumable());
+        assert!(!with_id(ErrorKind::ConversationNotFound).is_resumable());
     }
 
     #[test]
-    fn a_clone_is_the_same_error_and_shows_no_facts_in_debug() {
+    fn debug_output_contains_no_facts() {
         let error = Error::new(ErrorKind::ProcessFailed, "it failed")
             .with(|facts| facts.stderr_tail = Some("words of stderr".into()));
         let copy = error.clone();

@@ -1,4 +1,4 @@
-//! May this tool run? What the host is asked, and what it answers.
+//! Permission requests and decisions.
 
 mod inbox;
 #[cfg(test)]
@@ -14,11 +14,13 @@ use claude_wire::{FromCli, Json, ToolInput};
 use serde::{Serialize, Serializer};
 
 pub use inbox::PermissionInbox;
+#[cfg(test)]
+pub(crate) use inbox::{Closed, rejected};
 
-use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
 use crate::json_object::JsonObject;
 
-/// A permission request: a tool call that no rule decides about.
+/// A permission request: a tool call that no permission rule allows or denies.
 ///
 /// Serialises as one JSON object, without `raw`; fields without a value are left out:
 /// `{"type":"permission_request","id":…,"session_id":…,"tool_use_id":…,"tool_name":…,"input":{…},
@@ -26,20 +28,19 @@ use crate::json_object::JsonObject;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolRequest {
-    /// The ID of the request, which no other request has, in whatever session. It is the same in the
-    /// callback, in [`Item::PermissionRequest`](crate::Item::PermissionRequest) and in a
-    /// [`PermissionInbox`].
+    /// The ID of the request, unique across all sessions. It is the same in the callback, in
+    /// [`Item::PermissionRequest`](crate::Item::PermissionRequest) and in a [`PermissionInbox`].
     pub id: String,
     /// The name of the tool.
     pub tool_name: String,
     /// The arguments of the call.
     pub input: Json,
-    /// Changes of the permission rules with which the CLI would not ask again, for
+    /// Changes of the permission rules that would allow similar calls in the future, for
     /// [`Permission::with_permissions`].
     pub suggestions: Vec<PermissionUpdate>,
-    /// The path because of which the CLI asks.
+    /// The path that caused the request.
     pub blocked_path: Option<String>,
-    /// The reason for which the CLI asks.
+    /// The reason for the request.
     pub decision_reason: Option<String>,
     /// The kind of the reason.
     pub decision_reason_type: Option<String>,
@@ -49,11 +50,11 @@ pub struct ToolRequest {
     pub display_name: Option<String>,
     /// What the call does, in the model's words.
     pub description: Option<String>,
-    /// Whether a user has to answer.
+    /// Whether a user has to decide.
     pub requires_user_interaction: bool,
     /// Whether "no" should be preselected.
     pub default_to_no: bool,
-    /// Whether "always" should not be offered.
+    /// Whether "always allow" should not be offered.
     pub suppress_always_allow_rule: bool,
     /// The ID of the tool call.
     pub tool_use_id: Option<ToolUseId>,
@@ -63,14 +64,14 @@ pub struct ToolRequest {
     pub mcp_server: Option<McpServerRef>,
     /// The session, if its ID is known.
     pub session_id: Option<SessionId>,
-    /// The CLI's whole request, as it came.
+    /// The whole line of the request.
     pub raw: Bytes,
 }
 
-/// Where a permission request comes from.
+/// The run that a permission request belongs to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PermissionOrigin {
-    /// Tells the run from all others.
+    /// Identifies the run.
     pub(crate) run: u32,
     pub(crate) session_id: Option<SessionId>,
 }
@@ -83,27 +84,27 @@ impl ToolRequest {
 
     pub(crate) fn new(
         request_id: &RequestId,
-        asked: CanUseTool,
+        request: CanUseTool,
         origin: PermissionOrigin,
         raw: Bytes,
     ) -> Self {
         Self {
             id: format!("{:08x}-{request_id}", origin.run),
-            tool_name: asked.tool_name,
-            input: asked.input,
-            suggestions: asked.permission_suggestions.into_vec(),
-            blocked_path: asked.blocked_path,
-            decision_reason: asked.decision_reason,
-            decision_reason_type: asked.decision_reason_type,
-            title: asked.title,
-            display_name: asked.display_name,
-            description: asked.description,
-            requires_user_interaction: asked.requires_user_interaction.unwrap_or_default(),
-            default_to_no: asked.default_to_no.unwrap_or_default(),
-            suppress_always_allow_rule: asked.suppress_always_allow_rule.unwrap_or_default(),
-            tool_use_id: asked.tool_use_id,
-            agent_id: asked.agent_id,
-            mcp_server: asked.mcp_server,
+            tool_name: request.tool_name,
+            input: request.input,
+            suggestions: request.permission_suggestions.into_vec(),
+            blocked_path: request.blocked_path,
+            decision_reason: request.decision_reason,
+            decision_reason_type: request.decision_reason_type,
+            title: request.title,
+            display_name: request.display_name,
+            description: request.description,
+            requires_user_interaction: request.requires_user_interaction.unwrap_or_default(),
+            default_to_no: request.default_to_no.unwrap_or_default(),
+            suppress_always_allow_rule: request.suppress_always_allow_rule.unwrap_or_default(),
+            tool_use_id: request.tool_use_id,
+            agent_id: request.agent_id,
+            mcp_server: request.mcp_server,
             session_id: origin.session_id,
             raw,
         }
@@ -113,8 +114,8 @@ impl ToolRequest {
     pub(crate) fn decode(line: Bytes, origin: PermissionOrigin) -> Option<Self> {
         let FromCli::Request(request) = FromCli::decode(line.clone()).ok()? else { return None };
         let CliControlRequest { request_id, request, .. } = *request;
-        let CliRequest::CanUseTool(asked) = request else { return None };
-        Some(Self::new(&request_id, *asked, origin, line))
+        let CliRequest::CanUseTool(request) = request else { return None };
+        Some(Self::new(&request_id, *request, origin, line))
     }
 }
 
@@ -143,7 +144,7 @@ impl Serialize for ToolRequest {
     }
 }
 
-/// Whether a tool may run. There is no "ask": whoever is asked decides.
+/// The decision about a permission request.
 ///
 /// ```
 /// use claude_agent_kit::Permission;
@@ -162,17 +163,17 @@ enum Decision {
 }
 
 impl Permission {
-    /// The tool may run, with the arguments that it was asked for with.
+    /// Allows the tool to run with the requested arguments.
     pub fn allow() -> Self {
         Self(Decision::Allow(PermissionAllow::default()))
     }
 
-    /// The tool may not run; the model is told this.
+    /// Denies the tool call. The model reads the message.
     pub fn deny(message: impl Into<String>) -> Self {
         Self(Decision::Deny(PermissionDeny::because(message)))
     }
 
-    /// The arguments with which the tool runs, all of them. A denial is not changed by it.
+    /// Replaces all arguments of the tool call. Has no effect on a denial.
     pub fn with_input(mut self, input: impl Into<Json>) -> Self {
         if let Decision::Allow(allow) = &mut self.0 {
             allow.updated_input = Some(input.into());
@@ -180,7 +181,7 @@ impl Permission {
         self
     }
 
-    /// Changes of the rules that come with it. A denial is not changed by it.
+    /// Changes permission rules as well. Replaces earlier updates; has no effect on a denial.
     pub fn with_permissions(mut self, updates: impl IntoIterator<Item = PermissionUpdate>) -> Self {
         if let Decision::Allow(allow) = &mut self.0 {
             allow.updated_permissions = updates.into_iter().collect();
@@ -188,7 +189,7 @@ impl Permission {
         self
     }
 
-    /// Ends the turn with a denial. A permission is not changed by it.
+    /// Interrupts the turn as well. Has no effect unless the call is denied.
     pub fn and_interrupt(mut self) -> Self {
         if let Decision::Deny(deny) = &mut self.0 {
             deny.interrupt = Some(true);
@@ -196,16 +197,16 @@ impl Permission {
         self
     }
 
-    /// The answer to a request with these arguments. The CLI wants them back where none are given.
+    /// Encodes the response to a request with these arguments, which the CLI requires in the response.
     fn encode(self, input: &Json) -> CallResult {
-        let answer = match self.0 {
+        let response = match self.0 {
             Decision::Allow(mut allow) => {
                 allow.updated_input.get_or_insert_with(|| input.clone());
                 PermissionResponse::from(allow)
             }
             Decision::Deny(deny) => PermissionResponse::from(deny),
         };
-        Json::from_serialize(&answer).map_err(|error| error.to_string())
+        Json::from_serialize(&response).map_err(|error| error.to_string())
     }
 }
 
@@ -217,9 +218,12 @@ impl IntoCallbackResult<Permission> for Permission {
     }
 }
 
-/// The answer that a callback's return value becomes.
-pub(crate) fn answered(returned: impl IntoCallbackResult<Permission>, input: &Json) -> CallResult {
-    returned.into_result().map_err(|error| told(&error))?.encode(input)
+/// Encodes the return value of a callback.
+pub(crate) fn encode_response(
+    returned: impl IntoCallbackResult<Permission>,
+    input: &Json,
+) -> CallResult {
+    returned.into_result().map_err(|error| error_text(&error))?.encode(input)
 }
 
 #[cfg(test)]
@@ -229,7 +233,7 @@ mod encoding_tests {
     use super::*;
 
     #[test]
-    fn each_permission_is_said_as_the_cli_wants_it() {
+    fn each_permission_is_encoded_for_the_cli() {
         let input = json(r#"{"command":"ls"}"#);
         let mut update = DirectoriesUpdate::default();
         update.directories = vec!["/srv".to_owned()].into();
@@ -263,9 +267,9 @@ mod encoding_tests {
     }
 
     #[test]
-    fn an_error_of_the_callback_is_told_with_its_reason() {
+    fn error_of_the_callback_is_reported_with_its_reason() {
         let failed: Result<Permission, BoxError> = Err("the database is gone".into());
-        assert_eq!(answered(failed, &Json::null()), Err("the database is gone".to_owned()));
+        assert_eq!(encode_response(failed, &Json::null()), Err("the database is gone".to_owned()));
     }
 
     fn json(text: &str) -> Json {

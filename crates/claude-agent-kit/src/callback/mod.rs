@@ -1,4 +1,4 @@
-//! Callbacks: what every one of them is given, and the registry that runs them.
+//! Callbacks: their context, and the registry that runs them.
 
 mod registry;
 #[cfg(test)]
@@ -17,12 +17,12 @@ use tokio::sync::Notify;
 use crate::panics;
 use crate::session::{Session, SessionLink};
 
-pub(crate) use registry::{Call, CallResult, Misfit, Registry, Running, told};
+pub(crate) use registry::{Call, CallResult, CallbackRun, IgnoredFields, Registry, error_text};
 
-/// Whatever went wrong in a callback. `?` makes one of any error.
+/// The error of a callback. `?` converts any error into it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a callback may return: the value, or a `Result` of it with [`BoxError`].
+/// The return type of a callback: the value, or a `Result` of it with [`BoxError`].
 #[diagnostic::on_unimplemented(
     message = "the callback must return `{T}`, and this is `{Self}`",
     note = "return `{T}`, or a `Result` of it with `BoxError`"
@@ -38,7 +38,7 @@ impl<T: sealed::Sealed + Send + 'static> IntoCallbackResult<T> for Result<T, Box
     }
 }
 
-/// Keeps the trait to the types of this crate.
+/// Seals the trait.
 pub(crate) mod sealed {
     use super::BoxError;
 
@@ -47,18 +47,18 @@ pub(crate) mod sealed {
     impl<T: Sealed> Sealed for Result<T, BoxError> {}
 }
 
-/// Tells a callback that its answer is no longer wanted: the CLI withdrew the question, the limit
-/// has passed, or the session ends. Copies tell the same.
+/// Signals to a callback that its response is no longer needed: the CLI cancelled the request, the
+/// timeout has passed, or the session ends. Clones share the signal.
 ///
-/// A callback that does not end soon after that is aborted (`Timeouts::cancel_grace`), at its next
-/// `await`; one on a blocking thread cannot be aborted and should look at it.
+/// A callback that does not return within `Timeouts::cancel_grace` after that is aborted, at its next
+/// `await`. A callback on a blocking thread cannot be aborted and should check the token.
 #[derive(Clone)]
 pub struct CancelToken(Arc<Signal>);
 
 #[derive(Default)]
 struct Signal {
-    given: AtomicBool,
-    waiting: Notify,
+    cancelled: AtomicBool,
+    notify: Notify,
 }
 
 impl CancelToken {
@@ -67,14 +67,14 @@ impl CancelToken {
     }
 
     pub(crate) fn cancel(&self) {
-        self.0.given.store(true, Ordering::SeqCst);
+        self.0.cancelled.store(true, Ordering::SeqCst);
         // Wakers of the host's executors run here.
-        if panics::catch(|| self.0.waiting.notify_waiters()).is_err() {
+        if panics::catch(|| self.0.notify.notify_waiters()).is_err() {
             tracing::warn!("a waker of the host's executor panicked");
         }
     }
 
-    /// What comes of `future`, which is dropped when the answer is no longer wanted.
+    /// Returns the output of `future`; `None` if the token is cancelled first.
     pub(crate) async fn unless_cancelled<F: Future>(self, future: F) -> Option<F::Output> {
         let mut cancelled = pin!(self.cancelled());
         let mut future = pin!(future);
@@ -85,20 +85,20 @@ impl CancelToken {
         .await
     }
 
-    /// Whether the answer is no longer wanted.
+    /// Returns whether the response is no longer needed.
     pub fn is_cancelled(&self) -> bool {
-        self.0.given.load(Ordering::SeqCst)
+        self.0.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Waits until the answer is no longer wanted.
+    /// Waits until the response is no longer needed.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// Dropping the future has no effect.
     pub async fn cancelled(&self) {
-        // Made before the look at the signal: it hears of one that is given from here on.
-        let given = self.0.waiting.notified();
+        // Created before the check, so that a cancellation after the check wakes it.
+        let cancelled = self.0.notify.notified();
         if !self.is_cancelled() {
-            given.await;
+            cancelled.await;
         }
     }
 }
@@ -109,8 +109,8 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// What every callback is given besides its input: hook callbacks, permission callbacks, and those
-/// for questions, elicitations and dialogs.
+/// The context of a callback, passed along with its input: for hooks, permission requests, questions,
+/// elicitations and dialogs.
 ///
 /// ```
 /// use claude_agent_kit::{Options, Permission, PermissionMode};
@@ -126,16 +126,15 @@ impl fmt::Debug for CancelToken {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallbackContext {
-    /// The session, if its ID is known.
+    /// The ID of the session, if known.
     pub session_id: Option<SessionId>,
-    /// The CLI's control request.
+    /// The ID of the control request.
     pub request_id: RequestId,
-    /// The tool call that the request is about. For hooks of other events, an ID that stands for the
-    /// event.
+    /// The ID of the tool call. For hooks of events without a tool, the CLI sends an ID for the event.
     pub tool_use_id: Option<ToolUseId>,
     /// The ID under which a hook callback is registered with the CLI.
     pub callback_id: Option<CallbackId>,
-    /// Signals that the response is no longer wanted.
+    /// Signals that the response is no longer needed.
     pub cancel: CancelToken,
     session: SessionLink,
 }
