@@ -6,7 +6,6 @@ use std::{fs, io};
 use crate::workspace::root;
 
 /// The maximum number of listed phrases per 1,000 lines.
-#[cfg(test)]
 const MAX_PER_THOUSAND_LINES: usize = 3;
 
 /// Phrases that do not occur in the documentation of comparable crates, as sequences of words.
@@ -77,27 +76,27 @@ const QUOTING: &[&str] = &["docs/glossary.md", "tests-e2e/src/language.rs"];
 
 /// A listed phrase in a file.
 #[derive(Debug)]
-pub struct Occurrence {
+struct Occurrence {
     /// The file, relative to the workspace, and the line number.
-    pub place: String,
+    place: String,
     /// The phrase as listed.
-    pub phrase: &'static str,
+    phrase: &'static str,
 }
 
 /// The number of lines read, and every listed phrase in them.
 #[derive(Debug, Default)]
-pub struct PhraseCount {
+struct PhraseCount {
     /// The number of lines read.
-    pub lines: usize,
+    lines: usize,
     /// Every occurrence of a listed phrase.
-    pub occurrences: Vec<Occurrence>,
+    occurrences: Vec<Occurrence>,
 }
 
 /// Counts the listed phrases in the sources, tests and documents of the workspace.
 ///
 /// # Errors
 /// Fails if a directory or file cannot be read.
-pub fn count_phrases() -> io::Result<PhraseCount> {
+fn count_phrases() -> io::Result<PhraseCount> {
     let mut count = PhraseCount::default();
     for directory in ["crates", "docs", "examples", "tests-e2e/src", "tests-e2e/tests"] {
         count.add_directory(&root().join(directory))?;

@@ -30,7 +30,8 @@ pub mod external_mcp;
 pub mod faults;
 pub mod golden;
 pub mod harness;
-pub mod language;
+#[cfg(test)]
+mod language;
 pub mod limits;
 pub mod parity;
 pub mod prove;
