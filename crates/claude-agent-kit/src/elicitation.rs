@@ -11,7 +11,7 @@ use claude_wire::{Extra, Json};
 pub use claude_wire::control::{Elicitation, UserDialog};
 
 use crate::callback::{
-    BoxError, CallResult, CallbackContext, IntoCallbackResult, Running, sealed, told,
+    BoxError, CallResult, CallbackContext, CallbackRun, IntoCallbackResult, error_text, sealed,
 };
 
 /// What the user says to an [`Elicitation`].
@@ -86,7 +86,7 @@ pub(crate) struct UserCallbacks {
     kinds: Vec<String>,
 }
 
-type Run<Q> = Arc<dyn Fn(Q, CallbackContext) -> Running + Send + Sync>;
+type Run<Q> = Arc<dyn Fn(Q, CallbackContext) -> CallbackRun + Send + Sync>;
 
 impl UserCallbacks {
     pub(crate) fn has_elicitation(&self) -> bool {
@@ -135,7 +135,11 @@ impl UserCallbacks {
     }
 
     /// What answers a request of the CLI; none if nobody is registered for it.
-    pub(crate) fn call(&self, request: CliRequest, context: CallbackContext) -> Option<Running> {
+    pub(crate) fn call(
+        &self,
+        request: CliRequest,
+        context: CallbackContext,
+    ) -> Option<CallbackRun> {
         match request {
             CliRequest::Elicitation(asked) => Some(self.elicitation.as_ref()?(*asked, context)),
             CliRequest::RequestUserDialog(asked) => Some(self.dialog.as_ref()?(asked, context)),
@@ -154,7 +158,7 @@ where
     let callback = Arc::new(callback);
     Arc::new(move |question, context| {
         let callback = callback.clone();
-        Running::Async(Box::pin(async move { answered(callback(question, context).await) }))
+        CallbackRun::Async(Box::pin(async move { answered(callback(question, context).await) }))
     })
 }
 
@@ -168,13 +172,13 @@ where
     let callback = Arc::new(callback);
     Arc::new(move |question, context| {
         let callback = callback.clone();
-        Running::Blocking(Box::new(move || answered(callback(question, context))))
+        CallbackRun::Blocking(Box::new(move || answered(callback(question, context))))
     })
 }
 
 /// The answer that a callback's return value becomes.
 fn answered<A: Answer>(returned: impl IntoCallbackResult<A>) -> CallResult {
-    returned.into_result().map_err(|error| told(&error))?.encode()
+    returned.into_result().map_err(|error| error_text(&error))?.encode()
 }
 
 trait Answer: Sized {

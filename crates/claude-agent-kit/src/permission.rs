@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 pub use inbox::PermissionInbox;
 
-use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
 use crate::json_object::JsonObject;
 
 /// A permission request: a tool call that no rule decides about.
@@ -219,7 +219,7 @@ impl IntoCallbackResult<Permission> for Permission {
 
 /// The answer that a callback's return value becomes.
 pub(crate) fn answered(returned: impl IntoCallbackResult<Permission>, input: &Json) -> CallResult {
-    returned.into_result().map_err(|error| told(&error))?.encode(input)
+    returned.into_result().map_err(|error| error_text(&error))?.encode(input)
 }
 
 #[cfg(test)]

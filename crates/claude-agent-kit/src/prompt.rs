@@ -1,4 +1,4 @@
-//! What is said to the model.
+//! Prompts.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use claude_wire::message::{Priority, UserMessage};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A prompt: a text, or blocks of content (text, images, documents).
+/// A prompt: a text, or content blocks (text, images, documents).
 ///
 /// ```
 /// use claude_agent_kit::Prompt;
@@ -32,35 +32,34 @@ impl Prompt {
 
     /// Sets the ID of the message. By default the SDK generates a random UUID.
     ///
-    /// Any text but an empty one will do. An ID can be used once in a conversation: the CLI ignores
-    /// a second message with the same ID. Within a session
-    /// [`Session::send`](crate::Session::send) refuses it; in a resumed conversation the turn ends
-    /// with [`NoResult`](crate::ErrorKind::NoResult).
+    /// The ID can be any non-empty text and must be unique in the conversation: the CLI ignores a second
+    /// message with the same ID. [`Session::send`](crate::Session::send) rejects an ID that was already
+    /// used in the session; in a resumed conversation the turn ends with
+    /// [`NoResult`](crate::ErrorKind::NoResult).
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Says when the CLI should take it up, if a turn runs.
+    /// Sets when the CLI processes the message if a turn is running. Default: decided by the CLI.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// The id that it was given.
+    /// Returns the ID, if it was set.
     pub fn id(&self) -> Option<&MessageId> {
         self.id.as_ref()
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// Whether it says nothing: no block, or nothing but white space. The API refuses such a
-    /// prompt, and the CLI answers it strangely.
+    /// Returns whether the prompt has no blocks or only whitespace. The API rejects such a prompt.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.trim().is_empty(),
@@ -71,16 +70,16 @@ impl Prompt {
         }
     }
 
-    /// Whether the given ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
+    /// Returns whether the ID is blank. The CLI treats a blank ID as missing, and the turn would never
+    /// end.
     pub(crate) fn has_empty_id(&self) -> bool {
         self.id.as_ref().is_some_and(|id| id.as_str().trim().is_empty())
     }
 
-    /// The line that says it to the CLI. Its id is what the turn is followed by; the session is
-    /// empty until the CLI has named it; `verbatim` if nothing in it is for the CLI.
+    /// Encodes the prompt as a line for the CLI. The session ID is empty until it is known.
     ///
     /// # Errors
-    /// When a block cannot be written as JSON.
+    /// Fails if a block cannot be serialized as JSON.
     pub(crate) fn line(
         &self,
         id: &MessageId,
@@ -132,7 +131,7 @@ impl From<Content> for Prompt {
 }
 
 impl fmt::Debug for Prompt {
-    /// Without what it says.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
             Content::Text(text) => write!(f, "Prompt({} bytes)", text.len()),
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_is_to_stay_as_it_is_says_so() {
+    fn a_verbatim_prompt_is_marked_as_client_composed() {
         let id = MessageId::from("u-1");
         let line = Prompt::from("/help").line(&id, None, true).unwrap();
         assert!(String::from_utf8_lossy(&line).contains(r#""client_composed":true"#));

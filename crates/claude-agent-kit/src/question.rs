@@ -7,7 +7,7 @@ use claude_wire::tool_input::{AskUserQuestionInput, Question};
 use claude_wire::{Extra, Json};
 use serde::{Serialize, Serializer};
 
-use crate::callback::{BoxError, CallResult, IntoCallbackResult, sealed, told};
+use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
 use crate::json_object::JsonObject;
 use crate::permission::{self, Permission};
 
@@ -146,7 +146,7 @@ impl IntoCallbackResult<Answers> for Answers {
 
 /// The answer that a handler's return value becomes.
 pub(crate) fn answered(returned: impl IntoCallbackResult<Answers>, input: &Json) -> CallResult {
-    let answers = returned.into_result().map_err(|error| told(&error))?;
+    let answers = returned.into_result().map_err(|error| error_text(&error))?;
     permission::answered(answers.permission(input)?, input)
 }
 

@@ -1,4 +1,4 @@
-//! One turn of a session.
+//! Turns of a session.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use futures_core::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
-use crate::cost::Uncounted;
+use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
@@ -25,12 +25,13 @@ use crate::reader::Reader;
 use crate::session::{Session, TurnInterruption};
 use crate::warning::Warning;
 
-/// The turn of a user message: a stream of its items, from its start to its result.
+/// The turn of a user message: the stream of its items, up to its result.
 ///
-/// The CLI decides how messages become turns: one that is sent while a turn runs may join it, and
-/// messages that wait may share one. Then several turns have the same items and the same result.
+/// The CLI decides how messages are grouped into turns. A message that is sent while a turn is running
+/// may join that turn, and queued messages may share one. Several `Turn`s then return the same items
+/// and the same result.
 ///
-/// Dropping a turn does not disturb the session.
+/// Dropping a turn affects neither the session nor the message.
 pub struct Turn {
     session: Session,
     id: MessageId,
@@ -38,17 +39,17 @@ pub struct Turn {
     end: Arc<Mutex<Option<TurnEnd>>>,
     phase: watch::Receiver<Phase>,
     result: Option<Box<ResultMessage>>,
-    uncounted: Uncounted,
+    uncounted: UncountedTokens,
     text: String,
     warnings: Vec<Warning>,
-    /// How long the CLI last waited to ask the API again.
+    /// The latest delay of the CLI before it retried an API request.
     retry_delay: Option<Duration>,
-    /// The error that was its last item.
+    /// The error that was the last item.
     error: Option<Error>,
     done: bool,
 }
 
-/// What the driver knows a turn by.
+/// The driver's side of a turn.
 #[derive(Debug)]
 pub(crate) struct TurnSlot {
     pub(crate) id: MessageId,
@@ -59,15 +60,15 @@ pub(crate) struct TurnSlot {
     began: Instant,
 }
 
-/// How far a turn has come.
+/// The progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The CLI has not begun it.
+    /// The CLI has not started the turn.
     Waiting,
     Started,
-    /// The CLI dropped the message.
+    /// The CLI discarded the message.
     Cancelled,
-    /// It has its result, or will have none.
+    /// The turn has ended, with or without a result.
     Ended,
 }
 
@@ -83,7 +84,7 @@ impl TurnSlot {
     }
 
     fn change(&self, phase: Phase) {
-        // Whoever waits for it has a waker of the host.
+        // Wakers belong to the host's executor and may panic.
         if panics::catch(|| self.phase.send_replace(phase)).is_err() {
             tracing::warn!("a waker of the host's executor panicked");
         }
@@ -104,31 +105,31 @@ impl TurnSlot {
     }
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnOutcome {
-    /// What the model said in its main conversation.
+    /// The text of the model in the main conversation, without subagents.
     pub text: String,
-    /// The result. It may be that of a failure: see [`Self::into_result`].
+    /// The result message. It may be an error: see [`Self::into_result`].
     pub result: Box<ResultMessage>,
-    /// What the turn cost: everything that the CLI counted since the result before. The result
-    /// itself has totals of the conversation.
+    /// The cost of the turn: everything that the CLI counted since the previous result. The totals in
+    /// the result are those of the conversation.
     pub cost: Cost,
-    /// The other messages of this session that waited for this result. Text and cost are those of
-    /// all of them.
+    /// The other messages of this session with the same result. The text and the cost are those of the
+    /// shared turn.
     pub shared_with: Vec<MessageId>,
-    /// Whether the CLI confirmed that the result is for this message. Older CLIs do not say so; then it
-    /// is the result of the oldest message that was pending.
+    /// Whether the CLI confirmed that the result is for this message. Older CLIs do not; the result is
+    /// then assigned to the oldest pending message.
     pub is_confirmed: bool,
-    /// The warnings that came during the turn.
+    /// The warnings of the turn.
     pub warnings: Vec<Warning>,
     failure: Option<Error>,
 }
 
 impl Serialize for TurnOutcome {
-    /// `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],"warnings":[…],
-    /// "error":{…}}`; empty lists are left out, and so is the error of a turn that succeeded.
+    /// Serializes as `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],
+    /// "warnings":[…],"error":{…}}`. Empty lists are omitted, and so is `error` if the turn succeeded.
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "turn_outcome")?;
         object.field("text", &self.text)?;
@@ -142,19 +143,19 @@ impl Serialize for TurnOutcome {
 }
 
 impl TurnOutcome {
-    /// Returns the session, with which the conversation can be resumed.
+    /// Returns the session ID, with which the conversation can be resumed.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.result.session_id.as_ref()
     }
 
-    /// Returns the outcome of a turn that succeeded, and why it failed otherwise.
+    /// Returns `self` if the turn succeeded, and the error otherwise.
     ///
-    /// A turn that the API refused, that was interrupted or that reached a limit has a result all the
-    /// same, and [`Turn::finish`] is `Ok` for it.
+    /// A turn that the API rejected, that was interrupted or that reached a limit has a result, too, and
+    /// [`Turn::finish`] returns `Ok` for it. This method turns such a result into an error.
     ///
     /// ```no_run
     /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
-    /// let outcome = session.send("Summarise README.md.").await?.finish().await?.into_result()?;
+    /// let outcome = session.send("Summarize README.md.").await?.finish().await?.into_result()?;
     /// println!("{}", outcome.text);
     /// # Ok(())
     /// # }
@@ -187,7 +188,7 @@ impl Turn {
             phase: slot.phase.subscribe(),
             session,
             result: None,
-            uncounted: Uncounted::default(),
+            uncounted: UncountedTokens::default(),
             text: String::new(),
             warnings: Vec::new(),
             retry_delay: None,
@@ -196,13 +197,13 @@ impl Turn {
         }
     }
 
-    /// The message that the turn is for, as `rewind_files` wants it.
+    /// Returns the ID of the message, for example for [`Session::rewind_files`].
     pub fn message_id(&self) -> &MessageId {
         &self.id
     }
 
-    /// Returns what the turn has cost. Before its result, and when it ends without one, these are the
-    /// tokens of the messages that were read, without dollars and not complete.
+    /// Returns the cost of the turn. Before the result, and if the turn ends without one, it is an
+    /// incomplete cost with the tokens of the messages that were read, without dollars.
     pub fn cost(&self) -> Cost {
         let so_far = || Cost::at_least(self.uncounted.tokens());
         match self.ended() {
@@ -212,59 +213,61 @@ impl Turn {
         }
     }
 
-    /// The next item of the turn; `None` after its result.
+    /// Returns the next item of the turn, or `None` after its result.
     ///
     /// # Errors
-    /// Once, as the last item: [`TurnCancelled`](ErrorKind::TurnCancelled) when the CLI dropped the
-    /// message, why the session ended when it did, [`Lagged`](ErrorKind::Lagged).
+    /// The last item is an error if the CLI discarded the message
+    /// ([`TurnCancelled`](ErrorKind::TurnCancelled)), if the session ended before the result, or if the
+    /// reader lagged ([`Lagged`](ErrorKind::Lagged)).
     ///
     /// # Cancel safety
-    /// Dropping the future loses no item.
+    /// This method is cancel safe: dropping the future loses no item.
     pub async fn next(&mut self) -> Option<Result<Item>> {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Withdraws the message if its turn has not begun. Says whether it could be.
+    /// Cancels the message if its turn has not started. Returns whether the CLI cancelled it.
     ///
-    /// Right after [`Session::send`] the CLI may not have the message yet. It then says that it
-    /// could not be withdrawn, and drops it when it comes: the turn ends with
-    /// [`TurnCancelled`](ErrorKind::TurnCancelled). [`Self::interrupt`] tells the two apart.
+    /// Right after [`Session::send`] the CLI may not have read the message yet. It then returns `false`,
+    /// but discards the message when it reads it, and the turn ends with
+    /// [`TurnCancelled`](ErrorKind::TurnCancelled). [`Self::interrupt`] distinguishes these cases.
     ///
     /// # Errors
-    /// Those of every operation.
+    /// Returns the errors of every operation.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have withdrawn the message.
+    /// If the future is dropped, the message may or may not have been cancelled.
     pub async fn cancel(&self) -> Result<bool> {
         let answer = self.session.cancel_message(self.id.clone()).await?;
         Ok(answer.cancelled.unwrap_or(false))
     }
 
-    /// Ends this message's turn: withdraws the message while it waits, interrupts the turn once it
-    /// runs. Says which of it happened.
+    /// Ends the turn of this message: cancels the message if it is queued, or interrupts the turn if it
+    /// is running. Returns which of the two happened.
     ///
-    /// Works at any time, also right after [`Session::send`], before the CLI has begun. A turn that
-    /// several messages share ends for all of them. An interrupt cannot name its turn: if this one
-    /// ends by itself and the next one begins just when the interrupt comes, that one is hit.
+    /// This method can be called at any time, also right after [`Session::send`]. A turn that several
+    /// messages share ends for all of them. The protocol cannot address an interrupt to a turn: if this
+    /// turn ends and the next one starts before the CLI reads the interrupt, the next turn is
+    /// interrupted.
     ///
     /// # Errors
-    /// Those of every operation.
+    /// Returns the errors of every operation.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have ended the turn.
+    /// If the future is dropped, the turn may or may not have been ended.
     pub async fn interrupt(&self) -> Result<TurnInterruption> {
         self.session.interrupt_turn(&self.id, self.phase.clone()).await
     }
 
-    /// Waits for the result, and gives what came of the turn. What was taken with
-    /// [`Self::next`] before counts too. A turn that failed has a result too:
-    /// [`TurnOutcome::into_result`] tells the two apart.
+    /// Waits for the result and returns the outcome of the turn. The outcome includes items that were
+    /// already read with [`Self::next`]. A failed turn has an outcome, too:
+    /// [`TurnOutcome::into_result`] turns it into an error.
     ///
     /// # Errors
-    /// As for [`Self::next`].
+    /// Returns the errors of [`Self::next`].
     ///
     /// # Cancel safety
-    /// Dropping the future drops the turn; the session goes on.
+    /// If the future is dropped, the turn is dropped; the session continues.
     pub async fn finish(mut self) -> Result<TurnOutcome> {
         while let Some(item) = self.next().await {
             item?;
@@ -301,7 +304,7 @@ impl Turn {
         }
         let item = ready!(self.reader.poll_item(context));
         match &item {
-            Some(Ok(item)) => self.look_at(item),
+            Some(Ok(item)) => self.record(item),
             Some(Err(error)) => {
                 let error = error.clone().with_cost(self.cost());
                 self.error = Some(error.clone());
@@ -317,7 +320,7 @@ impl Turn {
         Poll::Ready(item)
     }
 
-    fn look_at(&mut self, item: &Item) {
+    fn record(&mut self, item: &Item) {
         let message = match item {
             Item::Message(message) => message,
             Item::Warning(warning) => {
@@ -326,7 +329,7 @@ impl Turn {
             }
             Item::PermissionRequest(_) => return,
         };
-        self.uncounted.look_at(&message.body);
+        self.uncounted.record(&message.body);
         self.retry_delay = retry_delay(&message.body).or(self.retry_delay);
         match &message.body {
             Body::Result(result) => self.result = Some(result.clone()),
@@ -341,31 +344,34 @@ impl Turn {
         lock(&self.end).clone()
     }
 
-    /// Why a turn came to its end, if not by its result.
+    /// Returns the error of a turn that ended without a result.
     fn end_error(&self) -> Option<Error> {
         match self.ended() {
             Some(TurnEnd::Result { .. }) => None,
             Some(TurnEnd::WithoutResult) => Some(
                 Error::new(ErrorKind::NoResult, "the CLI completed the message without a result")
-                    .with_help("send the message again with an id that was not used before"),
+                    .with_help("send the message again with an ID that was not used before"),
             ),
-            Some(TurnEnd::Cancelled) => {
-                Some(Error::new(ErrorKind::TurnCancelled, "the CLI dropped the message").with_help(
-                    "it was withdrawn or interrupted; send it again if it still matters",
-                ))
-            }
+            Some(TurnEnd::Cancelled) => Some(
+                Error::new(ErrorKind::TurnCancelled, "the CLI discarded the message").with_help(
+                    "the message was cancelled or interrupted; send it again if necessary",
+                ),
+            ),
             None => Some(self.session.over_error("turn")),
         }
     }
 
     fn without_result(&self, ended: Option<&TurnEnd>) -> Error {
         if let Some(TurnEnd::Result { oversized: true, .. }) = ended {
-            return Error::new(ErrorKind::LineTooLong, "the result was longer than a line may be")
-                .with_help("raise `Limits::max_line_bytes`");
+            return Error::new(
+                ErrorKind::LineTooLong,
+                "the result exceeds the maximum line length",
+            )
+            .with_help("raise `Limits::max_line_bytes`");
         }
         self.end_error().unwrap_or_else(|| {
-            Error::new(ErrorKind::UndecodableResponse, "the result could not be made out")
-                .with_help("read the items of the turn to see it as it came")
+            Error::new(ErrorKind::UndecodableResponse, "failed to decode the result message")
+                .with_help("read the items of the turn to inspect the raw message")
         })
     }
 }

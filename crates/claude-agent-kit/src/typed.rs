@@ -1,4 +1,4 @@
-//! Answers as Rust types.
+//! Typed answers.
 
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
@@ -13,34 +13,34 @@ use crate::item::Item;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::query::query;
-use crate::tool::{is_object, read, schema};
+use crate::tool::{deserialize, is_object, schema};
 use crate::turn::{Turn, TurnOutcome};
 use crate::warning::Warning;
 
-/// An answer of a type, with what it took to get it.
+/// A typed answer with its result, cost and warnings.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Typed<T> {
     /// The answer.
     pub value: T,
-    /// The result that has it, with the session, the usage and the duration.
+    /// The result that contains the answer, with the session ID, the usage and the duration.
     pub result: Box<ResultMessage>,
-    /// What the answer cost.
+    /// The cost of the answer.
     pub cost: Cost,
-    /// The warnings that came meanwhile.
+    /// The warnings of the run or turn.
     pub warnings: Vec<Warning>,
 }
 
 impl<T> Typed<T> {
-    /// Returns the session, with which the conversation can be resumed.
+    /// Returns the session ID, with which the conversation can be resumed.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.result.session_id.as_ref()
     }
 }
 
-/// Asks, and gives the answer as a value of this type.
+/// Runs a query and returns the answer as a value of the type `T`.
 ///
-/// The model is told the schema of the type, comments included, and held to it by the CLI. The
+/// The CLI makes the model follow the JSON schema of the type, which includes its doc comments. The
 /// schema replaces [`output_schema`](Options::output_schema).
 ///
 /// ```no_run
@@ -62,18 +62,18 @@ impl<T> Typed<T> {
 /// ```
 ///
 /// # Errors
-/// - Those of [`query`](query()), and what ended the run before its result.
-/// - Those of [`Collected::into_result`](crate::Collected::into_result) when the run failed.
-/// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value;
-///   [`Error::output`] has its text.
-/// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not fit
-///   the type; [`Error::value`] has it.
+/// - The errors of [`query`](query()), and the error that ended the run before its result.
+/// - The errors of [`Collected::into_result`](crate::Collected::into_result) if the run failed.
+/// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) if the result contains no value;
+///   [`Error::output`] returns its text.
+/// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) if the value cannot be
+///   deserialized; [`Error::value`] returns it.
 ///
 /// # Cancel safety
-/// Dropping the future ends the CLI.
+/// If the future is dropped, the CLI is ended.
 ///
 /// # Panics
-/// On a Tokio runtime whose I/O or time driver is not enabled.
+/// Panics if the I/O or time driver of the Tokio runtime is not enabled.
 pub async fn query_as<T: DeserializeOwned + JsonSchema>(
     prompt: impl Into<Prompt>,
     options: impl Into<Options>,
@@ -91,7 +91,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
         };
         delay = retry_delay(&message.body).or(delay);
         if let Body::Result(last) = message.body {
-            // The last one that has a value counts: work in the background may add a turn.
+            // Uses the last result with a value: background work may add turns without one.
             let has_value = |result: &ResultMessage| result.structured_output.is_some();
             if has_value(&last) || !result.as_deref().is_some_and(has_value) {
                 result = Some(last);
@@ -113,19 +113,19 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
 }
 
 impl Turn {
-    /// Waits for the result, and gives the answer as a value of this type. The session must have
-    /// been started for it ([`Options::answer_as`]).
+    /// Waits for the result and returns the answer as a value of the type `T`. The session must have
+    /// been started with [`Options::answer_as`] for the same type.
     ///
     /// # Errors
-    /// - As for [`Self::next`], and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result)
-    ///   when the turn failed.
-    /// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value;
-    ///   [`Error::output`] has its text.
-    /// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not
-    ///   fit the type; [`Error::value`] has it.
+    /// - The errors of [`Self::next`], and those of
+    ///   [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if the turn failed.
+    /// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) if the result contains no value;
+    ///   [`Error::output`] returns its text.
+    /// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) if the value cannot be
+    ///   deserialized; [`Error::value`] returns it.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the turn; the session goes on.
+    /// If the future is dropped, the turn is dropped; the session continues.
     pub async fn finish_as<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>> {
         let outcome = self.finish().await?;
         match value_of(&outcome.result) {
@@ -142,17 +142,17 @@ impl Turn {
 }
 
 impl Options {
-    /// Has every answer come as a value of this type: sets
-    /// [`output_schema`](Self::output_schema) to its schema. [`Turn::finish_as`] gives the value.
+    /// Requests every answer as a value of the type `T`: sets [`output_schema`](Self::output_schema) to
+    /// the schema of the type. [`Turn::finish_as`] returns the value.
     pub fn answer_as<T: DeserializeOwned + JsonSchema>(self) -> Self {
         let own = schema::<T>();
-        // Models can only be held to objects.
+        // The CLI supports only schemas of objects.
         let asked = if is_object(&own) { own } else { schema::<Wrapped<T>>() };
         self.output_schema(asked)
     }
 }
 
-/// What an answer that is no object is asked for in.
+/// The object that wraps an answer that is not an object itself.
 #[derive(JsonSchema)]
 #[schemars(crate = "schemars")]
 struct Wrapped<T> {
@@ -165,16 +165,16 @@ fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage) -> Result<
     let inner = if is_object(&schema::<T>()) {
         Some(output.clone())
     } else {
-        // A value that may be null may be left out.
+        // An optional value may be omitted.
         let fields = output.deserialize::<Extra>().ok();
         fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };
-    read(inner.as_ref().unwrap_or(output)).map_err(|unfit| {
-        // The reason may quote the answer, which is not for texts that are printed.
-        let place = unfit.path.map(|path| format!(" at `{path}`")).unwrap_or_default();
+    deserialize(inner.as_ref().unwrap_or(output)).map_err(|error| {
+        // The reason may quote the answer, which must not appear in the text of the error.
+        let place = error.path.map(|path| format!(" at `{path}`")).unwrap_or_default();
         let message = format!("the answer does not fit its type{place}");
         Error::new(ErrorKind::StructuredOutputMismatch, message)
-            .with_hint(unfit.reason)
+            .with_hint(error.reason)
             .with_help("look at its `value` and `hint`")
             .with(|facts| facts.value = Some(output.clone()))
     })

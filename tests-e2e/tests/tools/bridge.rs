@@ -367,14 +367,14 @@ fn invalid_servers_are_all_reported_at_once() {
         assert_eq!(error.kind(), ErrorKind::InvalidOptions);
         let text = error.to_string();
         for expected in [
-            "\"has space\" is no name of a server",
+            "\"has space\" is not a valid server name",
             "two tools named \"a\"",
-            "the argument of \"l\" is no object",
-            "is no name of a tool",
-            "which has 129 characters",
-            "does not see a server of the name `__proto__`",
+            "the argument of \"l\" is not an object",
+            "is not a valid tool name",
+            "has 129 characters",
+            "ignores a server with the name `__proto__`",
             "the tool \"lint\" of the server \"ide\"",
-            "the servers \"a\" and \"a__b\" have a tool that the CLI would call `mcp__a__b__c`",
+            "the servers \"a\" and \"a__b\" both have a tool with the full name `mcp__a__b__c`",
             "limits.running_mcp_messages",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");

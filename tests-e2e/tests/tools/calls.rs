@@ -320,7 +320,7 @@ fn call_that_exceeds_its_timeout_gets_an_error_response() {
         );
         let session = start(with_server(&harness, server)).await;
         assert_eq!(turn(&session, "wait").await.text, "Done.");
-        assert!(texts(&harness)[0].contains("it took longer than 50ms"), "{:?}", texts(&harness));
+        assert!(texts(&harness)[0].contains("timed out after 50ms"), "{:?}", texts(&harness));
         session.stop().await.unwrap();
     });
 }

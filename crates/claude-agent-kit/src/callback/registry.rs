@@ -1,4 +1,4 @@
-//! Who answers which request of the CLI.
+//! The registry of callbacks, and the dispatch of requests of the CLI.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,10 +34,10 @@ pub(crate) struct Registry {
     hooks: Vec<Hook>,
     can_use_tool: Option<RunPermission>,
     ask_user: Option<RunPermission>,
-    on_misfit: Option<OnMisfit>,
+    on_ignored_fields: Option<OnIgnoredFields>,
     pub(crate) user: UserCallbacks,
     pub(crate) servers: Servers,
-    /// Messages for servers that are served at a time; none for the default.
+    /// The concurrency limit for messages to in-process servers; `None` for the default.
     pub(crate) running_mcp: Option<usize>,
     pub(crate) hook_timeout: Option<Duration>,
     pub(crate) permission_timeout: Option<Duration>,
@@ -45,46 +45,47 @@ pub(crate) struct Registry {
     pub(crate) cancel_grace: Duration,
 }
 
-/// A request of the CLI that a callback is to answer.
+/// A request of the CLI to a callback.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) request: Box<CliControlRequest>,
-    /// The line that it came with.
+    /// The line of the request.
     pub(crate) line: Bytes,
     pub(crate) origin: PermissionOrigin,
     pub(crate) session: SessionLink,
     pub(crate) cancel: CancelToken,
 }
 
-/// A callback that is to be run.
-pub(crate) enum Running {
+/// A callback that is ready to run.
+pub(crate) enum CallbackRun {
     Async(Pin<Box<dyn Future<Output = CallResult> + Send>>),
-    /// Belongs on a thread that may block.
+    /// Runs on a thread for blocking work.
     Blocking(Box<dyn FnOnce() -> CallResult + Send>),
 }
 
-/// The answer in the shape that the request wants, or why there is none.
+/// The encoded response to a request, or the reason why there is none.
 pub(crate) type CallResult = Result<Json, String>;
 
-/// What the machine and the handshake must know of the callbacks.
+/// The registered callbacks, as the session machine and the handshake need them.
 #[derive(Debug)]
 pub(crate) struct HookPlans {
     pub(crate) plans: BTreeMap<CallbackId, HookPlan>,
-    /// What `initialize` carries; none without hooks.
+    /// The `hooks` field of `initialize`; `None` without hooks.
     pub(crate) matchers: Option<BTreeMap<String, Vec<HookMatcher>>>,
     pub(crate) permission_limit: Option<Duration>,
 }
 
-/// Fields of a raw hook's answer that were left out because they do not fit the event.
+/// Fields that were omitted from a raw hook response because the event does not support them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub(crate) struct IgnoredFields {
     pub(crate) event: String,
     pub(crate) fields: Vec<String>,
 }
 
-type OnMisfit = Arc<dyn Fn(Misfit) + Send + Sync>;
-type RunHook = Arc<dyn Fn(HookRequest, CallbackContext, Outcome) -> Running + Send + Sync>;
-type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> Running + Send + Sync>;
+type OnIgnoredFields = Arc<dyn Fn(IgnoredFields) + Send + Sync>;
+type RunHook =
+    Arc<dyn Fn(HookRequest, CallbackContext, ResponseEncoder) -> CallbackRun + Send + Sync>;
+type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> CallbackRun + Send + Sync>;
 
 #[derive(Clone)]
 struct Hook {
@@ -98,7 +99,7 @@ impl Default for Registry {
             hooks: Vec::new(),
             can_use_tool: None,
             ask_user: None,
-            on_misfit: None,
+            on_ignored_fields: None,
             user: UserCallbacks::default(),
             servers: Servers::default(),
             running_mcp: None,
@@ -115,7 +116,7 @@ impl Registry {
         !self.hooks.is_empty()
     }
 
-    /// Whether anybody answers permission requests, if only the model's questions.
+    /// Returns whether a callback for permission requests or for questions is registered.
     pub(crate) fn has_permission(&self) -> bool {
         self.has_can_use_tool() || self.has_ask_user()
     }
@@ -128,7 +129,7 @@ impl Registry {
         self.ask_user.is_some()
     }
 
-    /// Which permission requests are delivered among the messages: those that `can_use_tool` decides.
+    /// Returns which permission requests are items of streams: those that `can_use_tool` decides.
     pub(crate) fn delivered_permissions(&self) -> DeliveredPermissions {
         match (&self.can_use_tool, &self.ask_user) {
             (None, _) => DeliveredPermissions::None,
@@ -137,19 +138,22 @@ impl Registry {
         }
     }
 
-    /// Gets told what was left out of the answers of raw hooks. It must not block.
-    pub(crate) fn on_misfit(mut self, tell: impl Fn(Misfit) + Send + Sync + 'static) -> Self {
-        self.on_misfit = Some(Arc::new(tell));
+    /// Sets the function that reports fields omitted from raw hook responses. It must not block.
+    pub(crate) fn on_ignored_fields(
+        mut self,
+        report: impl Fn(IgnoredFields) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_ignored_fields = Some(Arc::new(report));
         self
     }
 
-    /// Gives each server the session whose driver takes these commands.
+    /// Connects each server to the session whose driver receives these commands.
     pub(crate) fn connect_servers(mut self, commands: &CommandSender) -> Self {
         self.servers = self.servers.connect(commands);
         self
     }
 
-    /// Returns the registrations that would never be in force.
+    /// Returns the problems of hook registrations.
     pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
         self.hooks.iter().filter_map(|hook| hook::problem(&hook.target))
     }
@@ -163,7 +167,7 @@ impl Registry {
             let fail_closed = target.fail_closed || self.hooks_fail_closed;
             let mut matcher = HookMatcher::new(target.pattern.clone(), [id.clone()]);
             matcher.timeout = Some(Number::from(timeout_of_cli(timeout)));
-            // Where blocking would make the model continue, the CLI must not do it by itself.
+            // If blocking would make the model continue, the CLI must not block on its own.
             let blocks = fail_closed && HookRefusal::of(&target.event).is_blocking();
             matcher.on_failure = blocks.then_some(OnFailure::Block);
             matchers.entry(target.event.to_string()).or_default().push(matcher);
@@ -176,10 +180,10 @@ impl Registry {
         }
     }
 
-    /// What answers a request of the CLI; none if nobody is registered for it.
+    /// Returns the callback for a request of the CLI, or `None` if none is registered.
     ///
-    /// The host's closure is called by what this gives back, not here: it may panic.
-    pub(crate) fn call(&self, call: Call) -> Option<Running> {
+    /// The function of the host is called when the returned value runs, because it may panic.
+    pub(crate) fn call(&self, call: Call) -> Option<CallbackRun> {
         let Call { request, line, origin, session, cancel } = call;
         let CliControlRequest { request_id, request, .. } = *request;
         let PermissionOrigin { run, session_id } = origin;
@@ -200,16 +204,16 @@ impl Registry {
         asked: HookCallback,
         line: Bytes,
         mut context: CallbackContext,
-    ) -> Option<Running> {
+    ) -> Option<CallbackRun> {
         let HookCallback { callback_id, input, tool_use_id, .. } = asked;
         let hook = self.hooks.get(index_of(&callback_id)?)?;
-        // The first hooks may be asked before the session is known otherwise.
+        // The first hooks may be called before the session ID is known from messages.
         context.session_id = context.session_id.or_else(|| session_of(&line));
         context.tool_use_id = tool_use_id;
         context.callback_id = Some(callback_id);
         let event = hook.target.event.clone();
-        let outcome = Outcome { event, on_misfit: self.on_misfit.clone() };
-        Some((hook.run)(HookRequest { input, line }, context, outcome))
+        let encoder = ResponseEncoder { event, on_ignored_fields: self.on_ignored_fields.clone() };
+        Some((hook.run)(HookRequest { input, line }, context, encoder))
     }
 
     fn call_permission(
@@ -218,11 +222,11 @@ impl Registry {
         line: Bytes,
         run_number: u32,
         mut context: CallbackContext,
-    ) -> Option<Running> {
+    ) -> Option<CallbackRun> {
         let run = match (&self.ask_user, &self.can_use_tool) {
             (Some(ask_user), _) if asked.tool_name == question::TOOL => ask_user,
             (_, Some(can_use_tool)) => can_use_tool,
-            (Some(_), None) => return Some(nobody_decides(&asked)),
+            (Some(_), None) => return Some(deny_without_callback(&asked)),
             (None, None) => return None,
         };
         context.tool_use_id.clone_from(&asked.tool_use_id);
@@ -232,7 +236,6 @@ impl Registry {
     }
 }
 
-/// Registering.
 impl Registry {
     pub(crate) fn add_hook<E, F, R>(&mut self, registration: HookRegistration<E>, callback: F)
     where
@@ -241,11 +244,11 @@ impl Registry {
         R: Future<Output: IntoHookResponse<E>> + Send + 'static,
     {
         let callback = Arc::new(callback);
-        let run: RunHook = Arc::new(move |request, context, outcome| {
+        let run: RunHook = Arc::new(move |request, context, encoder| {
             let callback = callback.clone();
-            Running::Async(Box::pin(async move {
+            CallbackRun::Async(Box::pin(async move {
                 let input = E::read(request)?;
-                outcome.of(callback(input, context).await)
+                encoder.encode(callback(input, context).await)
             }))
         });
         self.hooks.push(Hook { target: registration.into_target(), run });
@@ -261,11 +264,11 @@ impl Registry {
         T: IntoHookResponse<E>,
     {
         let callback = Arc::new(callback);
-        let run: RunHook = Arc::new(move |request, context, outcome| {
+        let run: RunHook = Arc::new(move |request, context, encoder| {
             let callback = callback.clone();
-            Running::Blocking(Box::new(move || {
+            CallbackRun::Blocking(Box::new(move || {
                 let input = E::read(request)?;
-                outcome.of(callback(input, context))
+                encoder.encode(callback(input, context))
             }))
         });
         self.hooks.push(Hook { target: registration.into_target(), run });
@@ -279,7 +282,7 @@ impl Registry {
         let callback = Arc::new(callback);
         self.can_use_tool = Some(Arc::new(move |request, context| {
             let callback = callback.clone();
-            Running::Async(Box::pin(async move {
+            CallbackRun::Async(Box::pin(async move {
                 let input = request.input.clone();
                 permission::answered(callback(request, context).await, &input)
             }))
@@ -294,7 +297,7 @@ impl Registry {
         let callback = Arc::new(callback);
         self.can_use_tool = Some(Arc::new(move |request, context| {
             let callback = callback.clone();
-            Running::Blocking(Box::new(move || {
+            CallbackRun::Blocking(Box::new(move || {
                 let input = request.input.clone();
                 permission::answered(callback(request, context), &input)
             }))
@@ -309,7 +312,7 @@ impl Registry {
         let handler = Arc::new(handler);
         self.ask_user = Some(Arc::new(move |request, context| {
             let handler = handler.clone();
-            Running::Async(Box::pin(async move {
+            CallbackRun::Async(Box::pin(async move {
                 let questions = Questions::read(request.input.clone())?;
                 question::answered(handler(questions, context).await, &request.input)
             }))
@@ -324,7 +327,7 @@ impl Registry {
         let handler = Arc::new(handler);
         self.ask_user = Some(Arc::new(move |request, context| {
             let handler = handler.clone();
-            Running::Blocking(Box::new(move || {
+            CallbackRun::Blocking(Box::new(move || {
                 let questions = Questions::read(request.input.clone())?;
                 question::answered(handler(questions, context), &request.input)
             }))
@@ -348,7 +351,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for CallbackRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Async(_) => "Async",
@@ -357,39 +360,45 @@ impl fmt::Debug for Running {
     }
 }
 
-/// What becomes of what a hook returned.
-struct Outcome {
+/// Encodes the response of a hook, and reports the fields that it omits.
+struct ResponseEncoder {
     event: Cow<'static, str>,
-    on_misfit: Option<OnMisfit>,
+    on_ignored_fields: Option<OnIgnoredFields>,
 }
 
-impl Outcome {
-    fn of<E: HookEvent>(self, returned: impl IntoHookResponse<E>) -> CallResult {
+impl ResponseEncoder {
+    fn encode<E: HookEvent>(self, returned: impl IntoHookResponse<E>) -> CallResult {
         let encoded = returned.encode(&self.event)?;
         if !encoded.dropped.is_empty() {
-            let misfit = Misfit { event: self.event.into_owned(), fields: encoded.dropped };
-            tracing::warn!(event = misfit.event, fields = ?misfit.fields, "do not fit the event");
-            if let Some(tell) = &self.on_misfit {
-                tell(misfit);
+            let ignored = IgnoredFields { event: self.event.into_owned(), fields: encoded.dropped };
+            tracing::warn!(
+                event = ignored.event,
+                fields = ?ignored.fields,
+                "ignored fields of a hook response that the event does not support"
+            );
+            if let Some(report) = &self.on_ignored_fields {
+                report(ignored);
             }
         }
         Ok(encoded.json)
     }
 }
 
-/// The text of an error; some give the whole chain in this form.
-pub(crate) fn told(error: &BoxError) -> String {
+/// Returns the text of an error. With the alternate form, some types include all sources.
+pub(crate) fn error_text(error: &BoxError) -> String {
     format!("{error:#}")
 }
 
-/// The answer where only a handler of questions is registered: what the CLI itself would say.
-fn nobody_decides(asked: &CanUseTool) -> Running {
+/// Denies a request if only a handler for questions is registered, as the CLI itself would.
+fn deny_without_callback(asked: &CanUseTool) -> CallbackRun {
     let reason = format!(
         "{} is not allowed by the rules, and no callback that could allow it is registered",
         asked.tool_name
     );
     let input = asked.input.clone();
-    Running::Async(Box::pin(async move { permission::answered(Permission::deny(reason), &input) }))
+    CallbackRun::Async(Box::pin(
+        async move { permission::answered(Permission::deny(reason), &input) },
+    ))
 }
 
 fn hook_id(index: usize) -> CallbackId {
@@ -398,15 +407,15 @@ fn hook_id(index: usize) -> CallbackId {
 
 fn index_of(id: &CallbackId) -> Option<usize> {
     let digits = id.as_str().strip_prefix("hook_")?;
-    // Only as it was given out: no sign and no zeros in front.
+    // Only the exact form of `hook_id`: no sign and no leading zeros.
     let plain = digits == "0" || digits.starts_with(|first: char| matches!(first, '1'..='9'));
     if plain { digits.parse().ok() } else { None }
 }
 
-/// The timeout that is sent to the CLI, in seconds: always longer than ours, because the CLI refuses
-/// the tool when its own timeout has passed.
+/// Returns the timeout for the CLI, in seconds. It is longer than ours, because the CLI denies the tool
+/// when its own timeout expires.
 fn timeout_of_cli(timeout: Duration) -> u64 {
-    /// Timers of JavaScript that are set for longer than 2^31 ms fire at once.
+    /// JavaScript timers with more than 2^31 ms fire immediately.
     const MOST: u64 = 2_147_483;
     const MARGIN: u64 = 5;
     let whole = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));

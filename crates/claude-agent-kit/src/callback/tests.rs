@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use claude_wire::{FromCli, Json};
 
-use super::{BoxError, Call, CallResult, CancelToken, Misfit, Registry, Running};
+use super::{BoxError, Call, CallResult, CallbackRun, CancelToken, IgnoredFields, Registry};
 use crate::hook::{
     HookRegistration, HookResponse, IntoHookResponse, PostToolUse, PreToolUse, RawHookResponse,
     Stop, UserPromptSubmit, input::PreToolUseInput,
@@ -195,12 +195,15 @@ async fn ignored_fields_of_raw_responses_are_reported() {
     let reported = Arc::new(Mutex::new(Vec::new()));
     let kept = reported.clone();
     let registry =
-        options.host.callbacks.on_misfit(move |misfit| kept.lock().unwrap().push(misfit));
+        options.host.callbacks.on_ignored_fields(move |ignored| kept.lock().unwrap().push(ignored));
     let line = hook_line("hook_0", r#"{"hook_event_name":"Notification"}"#);
     let running = registry.call(call(&line)).unwrap();
     assert_eq!(finish(running).await.unwrap().text(), "{}");
     let fields = vec!["decision".to_owned(), "reason".to_owned()];
-    assert_eq!(*reported.lock().unwrap(), [Misfit { event: "Notification".to_owned(), fields }]);
+    assert_eq!(
+        *reported.lock().unwrap(),
+        [IgnoredFields { event: "Notification".to_owned(), fields }]
+    );
 }
 
 #[tokio::test]
@@ -315,10 +318,10 @@ async fn run(options: &Options, call: Call) -> CallResult {
     finish(options.host.callbacks.call(call).unwrap()).await
 }
 
-async fn finish(running: Running) -> CallResult {
+async fn finish(running: CallbackRun) -> CallResult {
     match running {
-        Running::Async(future) => future.await,
-        Running::Blocking(run) => run(),
+        CallbackRun::Async(future) => future.await,
+        CallbackRun::Blocking(run) => run(),
     }
 }
 

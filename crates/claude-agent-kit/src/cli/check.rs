@@ -1,4 +1,4 @@
-//! Asking an executable for its version, once per process.
+//! Determining the version of an executable, with a cache for the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
@@ -13,18 +13,18 @@ use crate::error::Result;
 use crate::lock::lock;
 use crate::transport::{Launch, Output, before, output};
 
-/// How long `--version` may take. Tests of other things do not depend on a busy machine.
+/// The timeout of `--version`. Longer in unit tests, which may run on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
 
-/// How much longer another start that asks is waited for before this one asks too. Only a start
-/// whose future is not polled takes longer.
+/// The additional time to wait for a concurrent start that runs `--version`. Only a start whose future
+/// is not polled takes longer.
 const SHARED_MARGIN: Duration = Duration::from_secs(1);
 
-/// The answers so far, and the questions that are in flight.
+/// The known versions, and the probes in flight.
 static CACHE: LazyLock<Mutex<HashMap<CacheKey, Entry>>> = LazyLock::new(Mutex::default);
 
-/// Which program is asked, and as which user. A user who can replace the program can forge the
-/// answer, and forges it for the runs of that user only.
+/// The program and the user. A user who can replace the program can forge the version, but only for
+/// runs as that user.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct CacheKey {
     program: Program,
@@ -36,7 +36,7 @@ struct Entry {
     answer: Arc<OnceCell<Result<Probe>>>,
 }
 
-/// What changes when a file is replaced or written.
+/// Metadata that changes when a file is replaced or written.
 #[derive(Clone, PartialEq, Eq)]
 struct FileStamp {
     size: u64,
@@ -61,13 +61,11 @@ impl FileStamp {
     }
 }
 
-/// Returns what `program` prints for its version, as the CLI of `launch` would be run: with its
-/// user, environment and working directory. Asks once per file and user; concurrent starts share
-/// the question.
+/// Runs `program --version` with the user, environment and working directory of `launch`, and returns
+/// its output. The output is cached for each file and user; concurrent starts share one probe.
 ///
 /// # Errors
-/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed) when the program cannot be started, which the run
-/// could not either.
+/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed) if the program cannot be started.
 pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
     let Some(file) = FileStamp::of(program) else { return ask(program, launch, TIMEOUT).await };
     let key = CacheKey { program: program.clone(), user: user_ids(launch) };
@@ -77,15 +75,15 @@ pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
         is_own = true;
         ask(program, launch, TIMEOUT)
     });
-    // Large for a future that most starts do not need.
+    // Boxed because the future is large and most starts do not need it.
     let asked = Box::pin(before(Instant::now() + TIMEOUT + SHARED_MARGIN, asked));
     match asked.await {
         Ok(Some(Ok(printed @ Probe::Printed(_)))) => Ok(printed.clone()),
         Ok(Some(failed)) if is_own => {
-            forget(&key, &answer);
+            remove(&key, &answer);
             failed.clone()
         }
-        // The options of that other start may be the reason, or nobody polls it.
+        // The options of the other start may be the reason, or its future is not polled.
         _ => Box::pin(ask(program, launch, TIMEOUT)).await,
     }
 }
@@ -102,8 +100,8 @@ fn shared(key: &CacheKey, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {
     }
 }
 
-/// Discards a failure, which may not happen the next time.
-fn forget(key: &CacheKey, answer: &Arc<OnceCell<Result<Probe>>>) {
+/// Removes a failed probe from the cache, so that the next start tries again.
+fn remove(key: &CacheKey, answer: &Arc<OnceCell<Result<Probe>>>) {
     let mut cache = cache();
     if cache.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.answer, answer)) {
         cache.remove(key);
@@ -114,7 +112,7 @@ fn cache() -> MutexGuard<'static, HashMap<CacheKey, Entry>> {
     lock(&CACHE)
 }
 
-/// The user that the run's CLI runs as, by number.
+/// Returns the user and group IDs of the CLI.
 fn user_ids(launch: &Launch) -> (u32, u32) {
     match launch.user() {
         Some(ids) => (ids.user, ids.group),
@@ -143,13 +141,13 @@ async fn ask(program: &Program, launch: &Launch, timeout: Duration) -> Result<Pr
 fn answer(output: Output, timeout: Duration) -> Probe {
     let Output { stdout, exit, timed_out } = output;
     if timed_out && CliVersion::find_in(&stdout).is_none() {
-        return Probe::Failed(format!("it printed no version within {} s", timeout.as_secs()));
+        return Probe::Failed(format!("no version within {} s", timeout.as_secs()));
     }
     match exit {
         _ if !stdout.trim().is_empty() => Probe::Printed(stdout),
         Some(status) if status.success() => Probe::Printed(stdout),
-        Some(status) => Probe::Failed(format!("it printed nothing and failed ({status})")),
-        None => Probe::Failed("it printed nothing, and its exit status is unknown".to_owned()),
+        Some(status) => Probe::Failed(format!("no output ({status})")),
+        None => Probe::Failed("no output, and the exit status is unknown".to_owned()),
     }
 }
 

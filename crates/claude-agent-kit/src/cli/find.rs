@@ -1,14 +1,14 @@
-//! Where the executable is.
+//! Searching for the executable of the CLI.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where to look, as the host's options and environment say.
+/// The locations to search, from the options and the environment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    /// The option.
+    /// The option `cli_path`.
     pub(crate) explicit: Option<PathBuf>,
     /// The variable `CLAUDE_CLI_PATH`.
     pub(crate) variable: Option<PathBuf>,
@@ -16,12 +16,12 @@ pub(crate) struct Places {
     pub(crate) path: Option<std::ffi::OsString>,
     /// The home directory.
     pub(crate) home: Option<PathBuf>,
-    /// Whether the names and rules of Windows hold.
+    /// Whether to use the file names of Windows.
     pub(crate) windows: bool,
 }
 
 impl Places {
-    /// What this process has, with an explicit path if there is one.
+    /// Returns the locations of this process, with the option `cli_path`.
     pub(crate) fn of_this_process(explicit: Option<PathBuf>) -> Self {
         let variable = std::env::var_os("CLAUDE_CLI_PATH").filter(|path| !path.is_empty());
         Self {
@@ -34,12 +34,12 @@ impl Places {
     }
 }
 
-/// Finds the executable: the option, the variable, `PATH`, then the places where installers put it.
+/// Finds the executable: the option, the variable, `PATH`, then the directories used by installers.
 ///
-/// What was named explicitly is taken or refused; nothing else is tried then.
+/// If the path from the option or the variable is invalid, the other locations are not searched.
 ///
 /// # Errors
-/// [`ErrorKind::CliNotFound`], saying where it looked.
+/// [`ErrorKind::CliNotFound`] with the locations that were searched.
 pub(crate) fn find(places: &Places) -> Result<PathBuf> {
     if let Some(path) = &places.explicit {
         return named(path, "the option `cli_path`", places.windows);
@@ -61,11 +61,11 @@ pub(crate) fn find(places: &Places) -> Result<PathBuf> {
     let looked: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
     Err(Error::new(
         ErrorKind::CliNotFound,
-        format!("no `{}` was found; looked for {}", name(places.windows), looked.join(", ")),
+        format!("`{}` was not found: searched {}", name(places.windows), looked.join(", ")),
     )
     .with_help(
-        "install it with `npm install -g @anthropic-ai/claude-code`, or name it with `cli_path` or \
-         CLAUDE_CLI_PATH",
+        "install the CLI with `npm install -g @anthropic-ai/claude-code`, or set `cli_path` or \
+         `CLAUDE_CLI_PATH`",
     ))
 }
 
@@ -73,13 +73,13 @@ fn name(windows: bool) -> &'static str {
     if windows { "claude.exe" } else { "claude" }
 }
 
-/// Its arguments would be read by cmd.exe, which runs what stands in them.
+/// The arguments would be interpreted by cmd.exe, which can execute parts of them.
 const BATCH: &str = "is a batch file, to which no arguments can be passed safely";
 
 fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
-    let by = format!("named by {by}");
-    // A bare name would mean a file here now and one on PATH when it is started, and a relative
-    // path another file in another working directory.
+    let by = format!("set by {by}");
+    // Absolute, because a bare name would be searched on PATH at the start, and a relative path
+    // depends on the working directory.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let why = if !path.exists() {
         "does not exist"
@@ -97,9 +97,9 @@ fn named(path: &Path, by: &str, windows: bool) -> Result<PathBuf> {
 
 fn refused(path: &Path, by: &str, why: &str) -> Error {
     let help = if why == BATCH {
-        "name the native program with `cli_path`: `claude.exe`, in the package that npm installed"
+        "set `cli_path` to the native executable, `claude.exe` in the package installed by npm"
     } else {
-        "name the executable of the CLI, or leave it out to have it looked for"
+        "set it to the executable of the CLI, or remove it to search the default locations"
     };
     Error::new(ErrorKind::CliNotFound, format!("{} ({by}) {why}", path.display())).with_help(help)
 }
@@ -108,12 +108,12 @@ fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
     let name = name(places.windows);
     let empty = OsStr::new("");
     let path = places.path.as_deref().unwrap_or(empty);
-    // A relative entry of PATH would mean another program in another directory.
+    // Relative entries of PATH depend on the working directory.
     let on_path: Vec<PathBuf> = std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
         .collect();
-    // Likewise a relative home.
+    // A relative home directory does, too.
     let absolute = places.home.as_ref().filter(|home| home.is_absolute());
     let home = |below: &str| absolute.map(|home| home.join(below).join(name));
     let installed = [
@@ -127,17 +127,17 @@ fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
     on_path.into_iter().chain(installed.into_iter().flatten())
 }
 
-/// Whether Windows would have cmd.exe run it.
+/// Returns whether Windows would run the file with cmd.exe.
 fn is_batch_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Windows does not count dots and blanks at the end of a name.
+    // Windows ignores trailing dots and spaces.
     let ending = name.trim_end_matches(['.', ' ']).rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| {
         ending.eq_ignore_ascii_case("cmd") || ending.eq_ignore_ascii_case("bat")
     })
 }
 
-/// Whether it is no program but a script of JavaScript, which something else runs.
+/// Returns whether the file is a script, which needs a JavaScript runtime.
 pub(super) fn is_script(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default();
     ["js", "mjs", "ts", "tsx", "jsx"].iter().any(|script| ending.eq_ignore_ascii_case(script))

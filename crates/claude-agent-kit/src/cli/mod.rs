@@ -20,28 +20,29 @@ pub(crate) use program::{Program, Runtime};
 pub use version::CliVersion;
 use version::Probe;
 
-/// The oldest CLI whose one-way form is understood.
+/// The oldest version of the CLI that is supported in print mode.
 pub const MINIMUM_FOR_PRINT_MODE: CliVersion = CliVersion::new(1, 0, 0);
 
-/// The oldest CLI that passes the session tests; `docs/cli-versions.md` says how it was found.
+/// The oldest version of the CLI that passes the session tests; `docs/cli-versions.md` describes how it
+/// was determined.
 pub const MINIMUM_VERSION: CliVersion = CliVersion::new(2, 1, 261);
 
-/// What is asked of the version of a CLI.
+/// How the version of the CLI is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VersionPolicy {
-    /// It is for the one-way form, which has no handshake that could tell.
+    /// For print mode, in which no handshake follows.
     pub(crate) print_mode: bool,
-    /// One that cannot be made out will do.
+    /// Accepts an unknown version.
     pub(crate) permissive: bool,
-    /// It is not asked for at all.
+    /// Does not run `--version`.
     pub(crate) skip: bool,
 }
 
-/// A CLI to start.
+/// A CLI whose version was checked.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct CheckedCli {
     pub(crate) program: Program,
-    /// If it was asked for and could be made out.
+    /// `None` if the check was skipped or the version is unknown.
     pub(crate) version: Option<CliVersion>,
     pub(crate) warnings: Vec<Warning>,
 }
@@ -55,7 +56,7 @@ pub(crate) fn find_program(options: &Options) -> Result<Program> {
     Program::of(find::find(&places)?, &options.host.runtime, &places)
 }
 
-/// The oldest version that will do.
+/// Returns the oldest supported version.
 pub(crate) fn minimum(print_mode: bool) -> CliVersion {
     if print_mode { MINIMUM_FOR_PRINT_MODE } else { MINIMUM_VERSION }
 }
@@ -69,18 +70,18 @@ impl VersionPolicy {
     /// [`SpawnFailed`](ErrorKind::SpawnFailed) when the program cannot be started. In print mode,
     /// which has no handshake, also [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) and
     /// [`VersionDetection`](ErrorKind::VersionDetection).
-    pub(crate) async fn check(self, program: Program, launch: &Launch) -> Result<Chosen> {
+    pub(crate) async fn check(self, program: Program, launch: &Launch) -> Result<CheckedCli> {
         if self.skip {
-            return Ok(Chosen { program, version: None, warnings: Vec::new() });
+            return Ok(CheckedCli { program, version: None, warnings: Vec::new() });
         }
         let probe = check::probe(&program, launch).await?;
         self.judge(program, &probe)
     }
 
-    fn judge(self, program: Program, probe: &Probe) -> Result<Chosen> {
+    fn judge(self, program: Program, probe: &Probe) -> Result<CheckedCli> {
         let error = match version::judge(probe, minimum(self.print_mode)) {
             Ok(version) => {
-                return Ok(Chosen { program, version: Some(version), warnings: Vec::new() });
+                return Ok(CheckedCli { program, version: Some(version), warnings: Vec::new() });
             }
             Err(error) => error,
         };
@@ -92,9 +93,9 @@ impl VersionPolicy {
         if self.print_mode && !self.permissive {
             return Err(error);
         }
-        // The handshake will tell, or the host has said that it does not mind.
+        // The handshake follows, or the host accepts an unknown version.
         let warning = Warning::new(code, error.to_string());
-        Ok(Chosen { program, version: None, warnings: vec![warning] })
+        Ok(CheckedCli { program, version: None, warnings: vec![warning] })
     }
 }
 
@@ -107,35 +108,35 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Finds the CLI that a run with these options would start, and asks for its version: the option
-    /// [`cli_path`](Options::cli_path) if it is set, then `CLAUDE_CLI_PATH`, `PATH` and the
-    /// directories of installers.
+    /// Finds the CLI that a run with these options would start, and determines its version. Uses the
+    /// option [`cli_path`](Options::cli_path) if it is set, then `CLAUDE_CLI_PATH`, `PATH` and the
+    /// directories used by installers.
     ///
-    /// Runs `--version` with the user, environment and working directory of the options, for at most
-    /// five seconds. The answer is remembered per file and user.
+    /// Runs `--version` with the user, environment and working directory of the options, with a timeout
+    /// of 5 s. The version is cached for each file and user.
     ///
     /// # Errors
-    /// [`CliNotFound`](ErrorKind::CliNotFound) when there is no CLI, or the named file is not
-    /// executable; [`SpawnFailed`](ErrorKind::SpawnFailed) when it cannot be started;
-    /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) when it is older than
-    /// [`MINIMUM_FOR_PRINT_MODE`]; [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
-    /// [`VersionDetection`](ErrorKind::VersionDetection) when it prints no version;
-    /// [`InvalidOptions`](ErrorKind::InvalidOptions) when the options are invalid or set a
-    /// [`transport`](Options::transport), which starts the CLI itself;
-    /// [`NoRuntime`](ErrorKind::NoRuntime) outside of a Tokio runtime.
+    /// - [`CliNotFound`](ErrorKind::CliNotFound) if no CLI is found or the given file is not executable.
+    /// - [`SpawnFailed`](ErrorKind::SpawnFailed) if the CLI cannot be started.
+    /// - [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion) if the CLI is older than
+    ///   [`MINIMUM_FOR_PRINT_MODE`].
+    /// - [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) or
+    ///   [`VersionDetection`](ErrorKind::VersionDetection) if the CLI prints no version.
+    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) if the options are invalid or set a
+    ///   [`transport`](Options::transport), which starts the CLI itself.
+    /// - [`NoRuntime`](ErrorKind::NoRuntime) outside of a Tokio runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the process that it started.
+    /// If the future is dropped, the process that it started is ended.
     pub async fn find(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
         driver::require_runtime()?;
         if options.host.transport.is_some() {
-            let message =
-                "`transport` is set: the transport starts the CLI, and no local one is used";
+            let message = "`transport` is set: the transport starts the CLI, not the SDK";
             return Err(Error::new(ErrorKind::InvalidOptions, message)
-                .with_help("leave `transport` out to find the CLI of this machine"));
+                .with_help("remove `transport` to find the local CLI"));
         }
-        // Print mode is checked with a prompt; any will do.
+        // Print mode requires a prompt; its text does not matter.
         let prepared = prepare(&options, Some(&Prompt::from("hello")))?;
         let program = find_program(&options)?;
         let launch = driver::launch(&options, &prepared).await?;
@@ -144,12 +145,12 @@ impl Cli {
         Ok(Self { path: program.path().to_owned(), version })
     }
 
-    /// The executable.
+    /// Returns the path of the executable.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its version.
+    /// Returns the version.
     pub fn version(&self) -> CliVersion {
         self.version
     }
@@ -165,7 +166,7 @@ mod tests {
     use crate::ErrorKind;
 
     /// The executable at `path`, found and checked as a start does it.
-    async fn choose(path: &Path, policy: VersionPolicy) -> Result<Chosen> {
+    async fn choose(path: &Path, policy: VersionPolicy) -> Result<CheckedCli> {
         let options = Options::new().cli_path(path);
         let prepared = prepare(&options, None)?;
         let launch = driver::launch(&options, &prepared).await?;

@@ -1,4 +1,4 @@
-//! What is started: the CLI itself, or what runs a CLI that is a script.
+//! The program to start: the CLI itself, or the runtime of a CLI that is a script.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use claude_wire::launch::Secret;
 use super::find::{Places, is_executable, is_script};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What runs a CLI that is a script of JavaScript.
+/// The JavaScript runtime for a CLI that is a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runtime {
-    /// The program: a path, or a name on `PATH`. Node.js if there is none.
+    /// The program: a path, or a name on `PATH`. `None` for Node.js.
     pub(crate) executable: Option<PathBuf>,
-    /// What it is told before the script.
+    /// The arguments before the script.
     pub(crate) arguments: Vec<Secret>,
 }
 
-/// A CLI that was found.
+/// The executable of a CLI.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Program {
     path: PathBuf,
-    /// What runs it, and what that is told first; none if it runs by itself.
+    /// The runtime of a script and its arguments; `None` for a native program.
     runtime: Option<(PathBuf, Vec<String>)>,
 }
 
 impl Program {
-    /// The CLI at `path`, and what runs it.
+    /// Creates the program for the CLI at `path`.
     ///
     /// # Errors
-    /// [`ErrorKind::CliNotFound`], if it is a script and there is nothing that runs it.
+    /// [`ErrorKind::CliNotFound`] if the CLI is a script and its runtime is not found.
     pub(super) fn of(path: PathBuf, runtime: &Runtime, places: &Places) -> Result<Self> {
         if !is_script(&path) {
             return Ok(Self::from(path));
@@ -39,24 +39,24 @@ impl Program {
             let message =
                 format!("{} is a script, and no {} was found", path.display(), name.display());
             Error::new(ErrorKind::CliNotFound, message).with_help(
-                "name what runs it with `executable`, or name the native program with `cli_path`",
+                "set `executable` to a JavaScript runtime, or `cli_path` to the native executable",
             )
         })?;
         let arguments = runtime.arguments.iter().map(|text| text.expose().to_owned()).collect();
         Ok(Self { path, runtime: Some((executable, arguments)) })
     }
 
-    /// The CLI itself.
+    /// Returns the path of the CLI, which may be a script.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is started.
+    /// Returns the path of the program to start.
     pub(crate) fn executable(&self) -> &Path {
         self.runtime.as_ref().map_or(&self.path, |(executable, _)| executable)
     }
 
-    /// What stands before the arguments of the CLI.
+    /// Returns the arguments of the runtime and the script, which precede those of the CLI.
     pub(crate) fn arguments_before(&self) -> impl Iterator<Item = OsString> {
         let script = self.runtime.iter().map(|_| self.path.clone().into_os_string());
         let first = self.runtime.iter().flat_map(|(_, arguments)| arguments);
@@ -70,10 +70,10 @@ impl From<PathBuf> for Program {
     }
 }
 
-/// A program by its path, or by its name on `PATH`.
+/// Finds a program by its path, or by its name on `PATH`.
 fn find(name: &Path, places: &Places) -> Option<PathBuf> {
     if name.components().count() > 1 {
-        // Another working directory must not mean another program.
+        // Absolute, so that another working directory cannot select another program.
         let path = std::path::absolute(name).ok()?;
         return is_executable(&path).then_some(path);
     }
@@ -82,8 +82,8 @@ fn find(name: &Path, places: &Places) -> Option<PathBuf> {
     find_on_path(&name, path)
 }
 
-/// Finds an executable in the directories of `path`, a value of the variable `PATH`. Relative
-/// entries are skipped: they would mean another program in another working directory.
+/// Finds an executable in the directories of `path`, a value of the variable `PATH`. Relative entries
+/// are skipped, because they depend on the working directory.
 pub(crate) fn find_on_path(name: &Path, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .filter(|directory| directory.is_absolute())

@@ -1,29 +1,29 @@
-//! Versions of the CLI: reading them, and what they allow.
+//! Parsing and checking versions of the CLI.
 
 use std::fmt;
 
 use super::MINIMUM_FOR_PRINT_MODE;
 use crate::error::{Error, ErrorKind, Result};
 
-/// A version of the CLI. A pre-release counts as the release it leads to.
+/// A version of the CLI. Pre-release suffixes are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "a version has these three numbers")]
 pub struct CliVersion {
-    /// The first number.
+    /// The major version.
     pub major: u32,
-    /// The second number.
+    /// The minor version.
     pub minor: u32,
-    /// The third number.
+    /// The patch version.
     pub patch: u32,
 }
 
 impl CliVersion {
-    /// A version of these three numbers.
+    /// Creates a version from its three numbers.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 
-    /// Takes the first `digits.digits.digits` of a text, whatever stands around it.
+    /// Returns the first `digits.digits.digits` in a text.
     pub(crate) fn find_in(text: &str) -> Option<Self> {
         let starts = text.char_indices().filter(|(at, first)| {
             // Not in the middle of a number.
@@ -60,10 +60,10 @@ pub(crate) enum Probe {
     Failed(String),
 }
 
-/// The version, if it will do.
+/// Returns the version.
 ///
 /// # Errors
-/// When it is older than `minimum`, or is not known.
+/// Fails if the version is older than `minimum` or unknown.
 pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
     let error = match probe {
         Probe::Printed(text) => match CliVersion::find_in(text) {

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use self::report::{Check, Finding, Level, Report};
-use crate::cli::{self, Chosen, VersionPolicy};
+use crate::cli::{self, CheckedCli, VersionPolicy};
 use crate::error::{Error, Result};
 use crate::options::{Layers, Options, Prepared, prepare};
 use crate::prompt::Prompt;
@@ -161,7 +161,7 @@ async fn examine_cli(options: &Options, prepared: Option<&Prepared>, findings: &
 }
 
 /// What a run would make of the version.
-fn of_version(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
+fn of_version(chosen: Result<CheckedCli>, policy: VersionPolicy) -> Vec<Finding> {
     const CHECK: Check = Check::Version;
     let chosen = match chosen {
         Ok(chosen) => chosen,

@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
 use super::{Handles, WarningSink};
-use crate::callback::{Call, CallResult, CancelToken, Misfit, Registry, Running};
+use crate::callback::{Call, CallResult, CallbackRun, CancelToken, IgnoredFields, Registry};
 use crate::commands::CommandSender;
 use crate::feed::{Feed, Piece};
 use crate::panics;
@@ -54,7 +54,7 @@ impl CallbackTasks {
         let (feed, warnings) = (handles.feed.clone(), handles.warnings.clone());
         let reporter = Reporter { feed, warnings };
         let of_misfits = reporter.clone();
-        let registry = registry.on_misfit(move |Misfit { event, fields }| {
+        let registry = registry.on_ignored_fields(move |IgnoredFields { event, fields }| {
             let message = format!(
                 "the response to the `{event}` hook contained fields that the event does not support; they were not sent: {}",
                 fields.join(", ")
@@ -80,7 +80,7 @@ impl CallbackTasks {
         let session = self.session.clone();
         let call = Call { request, line, origin, session, cancel: cancel.clone() };
         let task = match self.registry.call(call) {
-            Some(Running::Async(future)) => {
+            Some(CallbackRun::Async(future)) => {
                 let span = tracing::debug_span!("claude_callback", what);
                 let reporter = self.reporter.clone();
                 let task = CallbackTask {
@@ -92,7 +92,7 @@ impl CallbackTasks {
                 };
                 Some(self.runtime.spawn(task.instrument(span)).abort_handle())
             }
-            Some(Running::Blocking(function)) => {
+            Some(CallbackRun::Blocking(function)) => {
                 let token = cancel.clone();
                 drop(self.runtime.spawn_blocking(move || block(function, report, &token)));
                 None

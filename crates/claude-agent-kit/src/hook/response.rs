@@ -19,7 +19,7 @@ use super::{
     CanAddContext, CanAnswerElicitation, CanAsk, CanBlock, CanDeny, CanSetTitle, CanSuppressPrompt,
     CanUpdateInput, CanWatchPaths, HookEvent,
 };
-use crate::callback::{BoxError, told};
+use crate::callback::{BoxError, error_text};
 
 /// What a hook for an event responds with. `E` is the type of the event's input, and is inferred
 /// where the hook is registered.
@@ -416,7 +416,7 @@ impl<E: HookEvent, T: IntoHookResponse<E>> IntoHookResponse<E> for Result<T, Box
 
 impl<E, T: sealed::Encode<E>> sealed::Encode<E> for Result<T, BoxError> {
     fn encode(self, event: &str) -> Result<EncodedResponse, String> {
-        self.map_err(|error| told(&error))?.encode(event)
+        self.map_err(|error| error_text(&error))?.encode(event)
     }
 }
 

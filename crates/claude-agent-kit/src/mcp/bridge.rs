@@ -1,8 +1,7 @@
-//! From `mcp_message` requests of the CLI to servers of this process, and back.
+//! The bridge between `mcp_message` requests of the CLI and in-process servers.
 //!
-//! The machine has decided that a message is served, and how many are at a time. Here it is given
-//! to its server, under a guard: a server that panics, fails, takes too long or is told to stop is
-//! done with, whatever it does.
+//! The session machine decides when a message is handled. The bridge passes it to its server and
+//! enforces the timeout and the cancellation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,41 +17,41 @@ use claude_wire::launch::{Problem, Settings};
 use super::message::{INVALID_REQUEST, Kind};
 use super::names::{self, NAME};
 use super::{Incoming, McpClient, McpContext, Reply};
-use crate::callback::{CallResult, CancelToken, Running};
+use crate::callback::{CallResult, CallbackRun, CancelToken};
 use crate::commands::CommandSender;
 
-/// A server as options hold it: it serves many sessions.
+/// An in-process server of the options, which can be used for many sessions.
 pub(crate) trait Server: fmt::Debug + Send + Sync {
-    /// How long a request may take.
+    /// Returns the timeout of requests.
     fn limit(&self) -> Option<Duration>;
-    /// The names of its tools, as far as they are known before somebody asks for them.
+    /// Returns the names of the tools, as far as they are known without a request.
     fn tools(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Everything that is wrong with it.
+    /// Returns all problems of the configuration.
     fn problems(&self) -> Vec<String> {
         Vec::new()
     }
-    /// The server of one session. The client knows its name.
+    /// Creates the server of one session. The client contains its name.
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection>;
 }
 
 /// A server of one session.
 pub(crate) trait Connection: Send + Sync {
-    /// Takes a message. Called in the order in which the CLI sent them, on the driver's task, so
-    /// code of the host runs in what it gives back only.
+    /// Handles a message. Called on the driver's task in the order of the messages, so code of the host
+    /// must run only in the returned future.
     fn serve(&self, message: Incoming, context: McpContext) -> Serving;
 }
 
-/// What a server says to a message, or why it says nothing.
+/// The future of a server's reply, or of the reason why there is none.
 pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<Reply, String>> + Send>>;
 
-/// The servers of this process.
+/// The in-process servers.
 #[derive(Clone, Default)]
 pub(crate) struct Servers {
-    /// By name, each once.
+    /// The servers of the options, with unique names.
     offered: Vec<(String, Arc<dyn Server>)>,
-    /// Those of this session.
+    /// The servers of this session.
     connected: BTreeMap<String, Connected>,
 }
 
@@ -76,28 +75,28 @@ impl Servers {
         self.offered.iter().map(|(name, _)| name.clone())
     }
 
-    /// Everything that is wrong with them.
+    /// Returns all problems of the servers.
     pub(crate) fn problems(&self, settings: &Settings) -> Vec<Problem> {
         let mut reasons = Vec::new();
         for (name, server) in &self.offered {
             if !names::is_name(name) {
-                reasons.push(format!("{name:?} is no name of a server; {NAME}"));
+                reasons.push(format!("{name:?} is not a valid server name: {NAME}"));
             } else if name == "__proto__" {
-                reasons.push(format!("the CLI does not see a server of the name `{name}`"));
+                reasons.push(format!("the CLI ignores a server with the name `{name}`"));
             }
-            // A config file can name one outside.
+            // A config file may contain an external server of the same name.
             if settings.mcp_servers.iter().any(|(other, _)| other == name) {
                 reasons.push(format!("there are two servers named {name:?}"));
             }
             let own = server.problems().into_iter();
             reasons.extend(own.map(|reason| format!("the server {name:?}: {reason}")));
         }
-        reasons.extend(self.tools_that_cannot_be_reached());
+        reasons.extend(self.unreachable_tools());
         reasons.into_iter().map(|reason| Problem::new(&["mcp"], reason)).collect()
     }
 
-    /// Tools that the model would not be offered, or of which a call would reach another one.
-    fn tools_that_cannot_be_reached(&self) -> Vec<String> {
+    /// Returns the problems of tools that the CLI would not offer, or whose full names are ambiguous.
+    fn unreachable_tools(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let mut taken: BTreeMap<String, &str> = BTreeMap::new();
         for (name, server) in &self.offered {
@@ -109,15 +108,16 @@ impl Servers {
                 if let Some(other) = taken.insert(whole.clone(), name)
                     && other != name
                 {
-                    let reason = "have a tool that the CLI would call";
-                    reasons.push(format!("the servers {other:?} and {name:?} {reason} `{whole}`"));
+                    reasons.push(format!(
+                        "the servers {other:?} and {name:?} both have a tool with the full name `{whole}`"
+                    ));
                 }
             }
         }
         reasons
     }
 
-    /// The same servers for one session, whose driver takes these commands.
+    /// Connects the servers to a session whose driver receives these commands.
     pub(crate) fn connect(mut self, commands: &CommandSender) -> Self {
         for (name, server) in &self.offered {
             let client = McpClient::new(name, commands.clone());
@@ -128,21 +128,21 @@ impl Servers {
         self
     }
 
-    /// Serves a message; none if there is no such server.
+    /// Returns the call that handles a message, or `None` if the server does not exist.
     pub(crate) fn call(
         &self,
         asked: McpMessage,
         session_id: Option<SessionId>,
         cancel: CancelToken,
-    ) -> Option<Running> {
+    ) -> Option<CallbackRun> {
         let server = self.connected.get(&asked.server_name)?;
         let message = Incoming::read(asked.message);
-        let id = message.answer_to();
+        let id = message.response_id();
         let context =
             McpContext { session_id, cancel: cancel.clone(), client: server.client.clone() };
         let serving = server.serve(message, context);
         let limit = server.limit.filter(|_| id.is_some());
-        Some(Running::Async(Box::pin(guarded(serving, id, limit, cancel))))
+        Some(CallbackRun::Async(Box::pin(guarded(serving, id, limit, cancel))))
     }
 }
 
@@ -153,7 +153,7 @@ impl Connected {
                 let reason = "neither a request, nor a notification, nor a response";
                 Box::pin(async move { Ok(Reply::error(INVALID_REQUEST, reason)) })
             }
-            Kind::Response { id } if self.client.answered(id, &message.whole) => {
+            Kind::Response { id } if self.client.complete(id, &message.whole) => {
                 Box::pin(async { Ok(Reply::Nothing) })
             }
             _ => self.connection.serve(message, context),
@@ -174,15 +174,15 @@ async fn guarded(
                 if let Ok(reply) = tokio::time::timeout(limit, serving).await {
                     return reply;
                 }
-                // For what it has started elsewhere.
+                // Signals tasks that the call has started.
                 cancel.cancel();
-                Err(format!("it took longer than {limit:?}"))
+                Err(format!("timed out after {limit:?}"))
             }
         }
     };
-    // Dropped at once: a call that is not wanted must not go on changing things.
+    // Dropped immediately: a cancelled call must not have further effects.
     let reply = cancel.clone().unless_cancelled(in_time).await;
-    reply.unwrap_or_else(|| Err("it is not wanted any more".to_owned()))?.encode(id)
+    reply.unwrap_or_else(|| Err("the request was cancelled".to_owned()))?.encode(id)
 }
 
 impl fmt::Debug for Servers {

@@ -1,4 +1,4 @@
-//! The CLI, as a server sees it.
+//! The CLI as the client of an in-process server.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,66 +15,66 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::session::operations::OPERATION_TIMEOUT;
 
-/// Requests that may wait for their answers.
-const MOST_ASKED: usize = 64;
+/// The maximum number of requests in flight.
+const MAX_PENDING_REQUESTS: usize = 64;
 
-/// The CLI as the client of an in-process server, in one session. Copies are the same client.
+/// The CLI as the client of an in-process server, in one session. Clones refer to the same client.
 #[derive(Clone)]
 pub struct McpClient {
     server: Arc<str>,
     commands: CommandSender,
-    asked: Arc<Mutex<Asked>>,
+    pending: Arc<Mutex<PendingRequests>>,
 }
 
-/// Requests of the server that wait for their answers.
+/// The requests of the server in flight.
 #[derive(Debug, Default)]
-struct Asked {
+struct PendingRequests {
     last: u64,
     waiting: HashMap<String, oneshot::Sender<Json>>,
 }
 
 impl McpClient {
     pub(crate) fn new(server: &str, commands: CommandSender) -> Self {
-        Self { server: server.into(), commands, asked: Arc::default() }
+        Self { server: server.into(), commands, pending: Arc::default() }
     }
 
-    /// Sends a notification and waits until the CLI has acknowledged it. Notifications arrive in
-    /// the order in which these futures are first polled.
+    /// Sends a notification and waits until the CLI has acknowledged it. Notifications are sent in the
+    /// order in which these futures are first polled.
     ///
     /// # Errors
-    /// When the session is over ([`SessionStopped`](ErrorKind::SessionStopped)), the CLI does not
-    /// acknowledge it ([`ControlTimeout`](ErrorKind::ControlTimeout)) or refuses it, or too much is
-    /// sent at once ([`TooManyPending`](ErrorKind::TooManyPending)).
+    /// Fails if the session has ended ([`SessionStopped`](ErrorKind::SessionStopped)), if the CLI does
+    /// not acknowledge the notification ([`ControlTimeout`](ErrorKind::ControlTimeout)) or rejects it, or
+    /// if too many messages are in flight ([`TooManyPending`](ErrorKind::TooManyPending)).
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have sent it.
+    /// If the future is dropped, the notification may or may not have been sent.
     pub async fn notify(&self, method: &str, params: impl Into<Option<Json>>) -> Result<()> {
         self.send(message(method, params.into())).await
     }
 
-    /// The name that the session has for the server.
+    /// Returns the name of the server in the session.
     pub(crate) fn server(&self) -> &str {
         &self.server
     }
 
-    /// Tells the CLI that the tools of this server have changed. It asks for them again.
+    /// Notifies the CLI that the tools of this server have changed. The CLI then lists them again.
     ///
     /// # Errors
-    /// Those of [`Self::notify`].
+    /// Returns the errors of [`Self::notify`].
     ///
     /// # Cancel safety
-    /// That of [`Self::notify`].
+    /// Same as [`Self::notify`].
     pub async fn tools_changed(&self) -> Result<()> {
         self.notify("notifications/tools/list_changed", None).await
     }
 
-    /// Sends a log message; the levels are those of MCP (`debug`, `info`, `warning`, `error`, …).
+    /// Sends a log message. The levels are those of MCP (`debug`, `info`, `warning`, `error`, …).
     ///
     /// # Errors
-    /// Those of [`Self::notify`].
+    /// Returns the errors of [`Self::notify`].
     ///
     /// # Cancel safety
-    /// That of [`Self::notify`].
+    /// Same as [`Self::notify`].
     pub async fn log(&self, level: &str, data: impl Into<Json>) -> Result<()> {
         let mut params = Extra::default();
         params.set("level", level);
@@ -83,46 +83,47 @@ impl McpClient {
         self.notify("notifications/message", Json::from(&params)).await
     }
 
-    /// Asks the CLI, and gives its JSON-RPC response, which may be an error. The CLI answers `ping`
-    /// and little else: in-process servers are offered no elicitation, roots or sampling.
+    /// Sends a request and returns the JSON-RPC response of the CLI, which may be an error. The CLI
+    /// supports little more than `ping`: it does not offer elicitation, roots and sampling to
+    /// in-process servers.
     ///
     /// # Errors
-    /// Those of [`Self::notify`].
+    /// Returns the errors of [`Self::notify`].
     ///
     /// # Cancel safety
-    /// Dropping the future gives the answer up.
+    /// If the future is dropped, the response is discarded.
     pub async fn request(&self, method: &str, params: impl Into<Option<Json>>) -> Result<Json> {
-        let (id, answer) = self.expect_answer()?;
-        let _gives_up = GivesUp { client: self, id: &id };
+        let (id, response) = self.register()?;
+        let _guard = PendingGuard { client: self, id: &id };
         let mut message = message(method, params.into());
         message.set("id", id.as_str());
         self.send(message).await?;
-        match tokio::time::timeout(OPERATION_TIMEOUT, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(over(DriverGone)),
+        match tokio::time::timeout(OPERATION_TIMEOUT, response).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(_)) => Err(session_ended(DriverGone)),
             Err(_) => {
-                let reason = format!("the CLI did not answer `{method}` in {OPERATION_TIMEOUT:?}");
+                let reason =
+                    format!("the CLI did not respond to `{method}` within {OPERATION_TIMEOUT:?}");
                 Err(Error::new(ErrorKind::ControlTimeout, reason)
                     .with(|facts| facts.limit = Some(OPERATION_TIMEOUT)))
             }
         }
     }
 
-    /// Whether a response is for a request of [`Self::request`]; then it is handed over.
-    pub(crate) fn answered(&self, id: &Json, response: &Json) -> bool {
+    /// Completes the request of [`Self::request`] with this ID, and returns whether there was one.
+    pub(crate) fn complete(&self, id: &Json, response: &Json) -> bool {
         let Ok(id) = id.deserialize::<String>() else { return false };
-        let waiting = self.asked().waiting.remove(&id);
-        // Whoever has given up needs no answer.
+        let waiting = self.pending().waiting.remove(&id);
+        // The requester may have been dropped.
         waiting.map(|waiting| waiting.send(response.clone())).is_some()
     }
 
-    /// Sends a message as it is.
     pub(crate) async fn send(&self, message: Extra) -> Result<()> {
         self.post(Json::from(&message)).await
     }
 
-    /// Leaves a message for the driver now; messages go out in the order of these calls. The future
-    /// waits until the CLI has acknowledged it.
+    /// Queues a message; messages are sent in the order of these calls. The returned future waits until
+    /// the CLI has acknowledged it.
     pub(crate) fn post(
         &self,
         message: Json,
@@ -130,36 +131,39 @@ impl McpClient {
         let request = HostRequest::McpMessage(McpMessage::new(&*self.server, message));
         let ask = |waiter| Event::Ask { waiter, request, limit: OPERATION_TIMEOUT };
         let pending = self.commands.request("mcp_message", None, ask);
-        async move { pending.map_err(over)?.await.map_err(over)?.map(drop) }
+        async move { pending.map_err(session_ended)?.await.map_err(session_ended)?.map(drop) }
     }
 
-    fn expect_answer(&self) -> Result<(String, oneshot::Receiver<Json>)> {
+    fn register(&self) -> Result<(String, oneshot::Receiver<Json>)> {
         let (sender, receiver) = oneshot::channel();
-        let mut asked = self.asked();
-        if asked.waiting.len() >= MOST_ASKED {
-            let reason = format!("{MOST_ASKED} requests of the server {} wait", self.server);
+        let mut pending = self.pending();
+        if pending.waiting.len() >= MAX_PENDING_REQUESTS {
+            let reason = format!(
+                "the MCP server {:?} has {MAX_PENDING_REQUESTS} requests in flight",
+                self.server
+            );
             return Err(Error::new(ErrorKind::TooManyPending, reason));
         }
-        asked.last += 1;
-        let id = format!("kit-{}", asked.last);
-        asked.waiting.insert(id.clone(), sender);
+        pending.last += 1;
+        let id = format!("kit-{}", pending.last);
+        pending.waiting.insert(id.clone(), sender);
         Ok((id, receiver))
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        lock(&self.asked)
+    fn pending(&self) -> MutexGuard<'_, PendingRequests> {
+        lock(&self.pending)
     }
 }
 
-/// Takes the place of a request back, however that ends.
-struct GivesUp<'a> {
+/// Removes a pending request when it ends or is dropped.
+struct PendingGuard<'a> {
     client: &'a McpClient,
     id: &'a str,
 }
 
-impl Drop for GivesUp<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
-        self.client.asked().waiting.remove(self.id);
+        self.client.pending().waiting.remove(self.id);
     }
 }
 
@@ -173,8 +177,8 @@ fn message(method: &str, params: Option<Json>) -> Extra {
     message
 }
 
-fn over(_: DriverGone) -> Error {
-    Error::new(ErrorKind::SessionStopped, "the session of this server is over")
+fn session_ended(_: DriverGone) -> Error {
+    Error::new(ErrorKind::SessionStopped, "the session of the MCP server has ended")
 }
 
 impl fmt::Debug for McpClient {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::message::{Incoming, Kind, Reply};
 use super::{RawServer, Server, Servers};
-use crate::callback::{CancelToken, Running};
+use crate::callback::{CallbackRun, CancelToken};
 use crate::commands;
 
 pub(super) fn connected(server: impl Server + 'static) -> Servers {
@@ -17,13 +17,13 @@ pub(super) fn connected(server: impl Server + 'static) -> Servers {
     servers.connect(&commands::channel().0)
 }
 
-pub(super) fn call(servers: &Servers, message: Value, cancel: &CancelToken) -> Running {
+pub(super) fn call(servers: &Servers, message: Value, cancel: &CancelToken) -> CallbackRun {
     let message = McpMessage::new("s", Json::from(message));
     servers.call(message, None, cancel.clone()).unwrap()
 }
 
-pub(super) async fn ended(running: Running) -> Result<Value, String> {
-    let Running::Async(future) = running else { return Err("it blocks".to_owned()) };
+pub(super) async fn ended(running: CallbackRun) -> Result<Value, String> {
+    let CallbackRun::Async(future) = running else { return Err("it blocks".to_owned()) };
     future.await.map(|answer| answer.deserialize::<Value>().unwrap()["mcp_response"].clone())
 }
 

@@ -1,4 +1,4 @@
-//! One tool: its name, its function, and hints about it.
+//! The definition of a tool: its name, function and hints.
 
 use std::fmt;
 use std::future::Future;
@@ -9,7 +9,7 @@ use claude_wire::{Extra, Json};
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
-use super::{ToolContext, ToolError, ToolFunction, ToolResult, is_object, read, schema};
+use super::{ToolContext, ToolError, ToolFunction, ToolResult, deserialize, is_object, schema};
 use crate::mcp::names::{self, NAME};
 
 type Run = Arc<
@@ -18,8 +18,8 @@ type Run = Arc<
 
 /// A function that the model can call.
 ///
-/// The hints are hints: the CLI may ask less, or do more at a time, because of them. It checks
-/// nothing.
+/// The CLI does not verify the hints. It may ask for fewer permissions, or run calls concurrently,
+/// because of them.
 #[derive(Clone)]
 #[must_use = "a tool does nothing until a server has it"]
 pub struct Tool {
@@ -32,7 +32,7 @@ pub struct Tool {
     run: Run,
 }
 
-/// The arguments of a tool that needs none.
+/// The arguments of a tool without arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[non_exhaustive]
 pub struct NoArguments {}
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for NoArguments {
 }
 
 impl Tool {
-    /// Makes a tool with this name, this description for the model, and this function.
+    /// Creates a tool with a name, a description for the model and a function.
     pub fn new<A, M>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -57,9 +57,9 @@ impl Tool {
         let run: Run = Arc::new(move |arguments, context| {
             let function = function.clone();
             Box::pin(async move {
-                match read::<A>(&arguments) {
+                match deserialize::<A>(&arguments) {
                     Ok(arguments) => function.call(arguments, context).await,
-                    Err(unfit) => invalid(&unfit.to_string()).into(),
+                    Err(error) => invalid(&error.to_string()).into(),
                 }
             })
         });
@@ -74,51 +74,52 @@ impl Tool {
         }
     }
 
-    /// The tool changes nothing. The CLI then makes several calls at the same time.
+    /// Marks the tool as read-only. The CLI may then send concurrent calls.
     pub fn read_only(self) -> Self {
         self.annotate("readOnlyHint", true)
     }
 
-    /// Whether the tool may destroy something, and not only add to it.
+    /// Sets whether the tool may perform destructive updates, and not only additive ones.
     pub fn destructive(self, destructive: bool) -> Self {
         self.annotate("destructiveHint", destructive)
     }
 
-    /// A second call with the same arguments changes nothing more.
+    /// Marks the tool as idempotent: a second call with the same arguments has no additional effect.
     pub fn idempotent(self) -> Self {
         self.annotate("idempotentHint", true)
     }
 
-    /// Whether the tool reaches out to an open world, such as the web.
+    /// Sets whether the tool interacts with external entities, such as the web.
     pub fn open_world(self, open: bool) -> Self {
         self.annotate("openWorldHint", open)
     }
 
-    /// A title for people.
+    /// Sets a title for users.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.annotations.set("title", title.into().as_str());
         self
     }
 
-    /// What its structured content looks like.
+    /// Sets the type of the structured content, whose schema is sent to the CLI.
     pub fn returns<T: JsonSchema>(mut self) -> Self {
         self.output = Some(schema::<T>());
         self
     }
 
-    /// Words by which the model finds the tool when the CLI does not load all tools at once.
+    /// Sets keywords by which the model finds the tool when the CLI does not load all tools.
     pub fn search_hint(mut self, hint: impl Into<String>) -> Self {
         self.meta.set("anthropic/searchHint", hint.into().as_str());
         self
     }
 
-    /// The tool is always loaded, and never has to be searched for.
+    /// Always loads the tool, so that the model does not have to search for it.
     pub fn always_load(mut self) -> Self {
         self.meta.set("anthropic/alwaysLoad", true_or_false(true));
         self
     }
 
-    /// How long a result may be, in characters, before the CLI keeps it from the model.
+    /// Sets the maximum length of a result, in characters. The CLI does not send longer results to the
+    /// model.
     pub fn max_result_size(mut self, characters: u64) -> Self {
         let characters = Json::from_serialize(&characters).unwrap_or_default();
         self.meta.set("anthropic/maxResultSizeChars", characters);
@@ -138,35 +139,35 @@ impl Tool {
         (self.run)(arguments, context)
     }
 
-    /// What the CLI is told of it.
-    pub(super) fn listed(&self) -> Json {
-        let mut listed = Extra::default();
-        listed.set("name", self.name.as_str());
-        listed.set("description", self.description.as_str());
-        listed.set("inputSchema", self.input.clone());
+    /// Returns the entry of the tool in the response to `tools/list`.
+    pub(super) fn definition(&self) -> Json {
+        let mut definition = Extra::default();
+        definition.set("name", self.name.as_str());
+        definition.set("description", self.description.as_str());
+        definition.set("inputSchema", self.input.clone());
         if let Some(output) = &self.output {
-            listed.set("outputSchema", output.clone());
+            definition.set("outputSchema", output.clone());
         }
         if !self.annotations.is_empty() {
-            listed.set("annotations", &self.annotations);
+            definition.set("annotations", &self.annotations);
         }
         if !self.meta.is_empty() {
-            listed.set("_meta", &self.meta);
+            definition.set("_meta", &self.meta);
         }
-        Json::from(&listed)
+        Json::from(&definition)
     }
 
     pub(super) fn problems(&self) -> Vec<String> {
         let name = &self.name;
         let mut problems = Vec::new();
         if !names::is_name(name) {
-            problems.push(format!("{name:?} is no name of a tool; {NAME}"));
+            problems.push(format!("{name:?} is not a valid tool name: {NAME}"));
         }
         if !is_object(&self.input) {
-            problems.push(format!("the argument of {name:?} is no object; use a struct"));
+            problems.push(format!("the argument of {name:?} is not an object; use a struct"));
         }
         if self.output.as_ref().is_some_and(|output| !is_object(output)) {
-            problems.push(format!("{name:?} returns no object; use a struct"));
+            problems.push(format!("the output of {name:?} is not an object; use a struct"));
         }
         problems
     }

@@ -1,4 +1,4 @@
-//! What a tool gives back.
+//! Results and errors of tool calls.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use claude_wire::{Extra, Json};
 use serde::Serialize;
 
-/// What a tool may return.
+/// The return type of a tool.
 ///
-/// That is everything that `serde` can write, and [`ToolResult`]. A text is the text. Nothing (`()`,
-/// `None`) is an empty result. Everything else is its JSON as text, and an object is structured
-/// content too.
+/// Implemented for [`ToolResult`] and for all types that implement `serde::Serialize`. A string becomes
+/// text, and `()` and `None` become an empty result. Everything else becomes JSON text, and objects
+/// also become structured content.
 pub trait ToolOutput: Send + 'static {
     #[doc(hidden)]
     fn into_result(self) -> Result<ToolResult, ToolError>;
@@ -19,7 +19,7 @@ pub trait ToolOutput: Send + 'static {
 impl<T: Serialize + Send + 'static> ToolOutput for T {
     fn into_result(self) -> Result<ToolResult, ToolError> {
         let json = Json::from_serialize(&self).map_err(|error| {
-            ToolError::new(format!("The result cannot be written as JSON: {error}"))
+            ToolError::new(format!("The result cannot be serialized as JSON: {error}"))
         })?;
         Ok(match json.text().as_bytes().first() {
             Some(b'"') => ToolResult::new().text(json.deserialize::<String>().unwrap_or_default()),
@@ -36,7 +36,7 @@ impl ToolOutput for ToolResult {
     }
 }
 
-/// The result of a call, block by block.
+/// The result of a tool call: a list of content blocks and optional structured content.
 ///
 /// ```
 /// use claude_agent_kit::ToolResult;
@@ -44,7 +44,7 @@ impl ToolOutput for ToolResult {
 /// let result = ToolResult::new().text("Here it is:").image("image/png", "iVBORw0KGgo=");
 /// ```
 #[derive(Clone, Default)]
-#[must_use = "it is what the function returns"]
+#[must_use = "a result has no effect until the function returns it"]
 pub struct ToolResult {
     content: Vec<Json>,
     structured: Option<Json>,
@@ -52,19 +52,19 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// An empty result.
+    /// Creates an empty result.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds text.
+    /// Appends text.
     pub fn text(self, text: impl Into<String>) -> Self {
         let mut block = typed("text");
         block.set("text", text.into().as_str());
         self.block(&block)
     }
 
-    /// Adds an image, its data in base64.
+    /// Appends an image with base64-encoded data.
     pub fn image(self, media_type: impl Into<String>, data: impl Into<String>) -> Self {
         let mut block = typed("image");
         block.set("data", data.into().as_str());
@@ -72,20 +72,20 @@ impl ToolResult {
         self.block(&block)
     }
 
-    /// Adds a content block of MCP as it is: audio, a resource, a link to one.
+    /// Appends any MCP content block, such as audio, a resource or a resource link.
     pub fn block(mut self, block: impl Into<Json>) -> Self {
         self.content.push(block.into());
         self
     }
 
-    /// Sets the structured content, an object. The blocks are for models that do not see it.
+    /// Sets the structured content, which must be an object. Replaces an earlier value.
     ///
     /// # Errors
-    /// When it cannot be written as JSON, or is no object.
+    /// Fails if the value cannot be serialized as JSON or is not an object.
     pub fn structured(self, value: &(impl Serialize + ?Sized)) -> Result<Self, ToolError> {
         let json = Json::from_serialize(value)?;
         if !json.text().starts_with('{') {
-            return Err(ToolError::new("The structured content is no object."));
+            return Err(ToolError::new("The structured content is not an object."));
         }
         Ok(self.structured_json(json))
     }
@@ -106,21 +106,22 @@ impl ToolResult {
     }
 }
 
-/// Why a tool failed. The model is told, and may try something else.
+/// The error of a tool call. Its text is sent to the model.
 ///
-/// `?` makes one of every error, with its causes. It is no error itself, or it could not.
+/// `?` converts any error, including its sources. Because of this conversion, `ToolError` itself does
+/// not implement [`std::error::Error`].
 #[derive(Clone)]
 pub struct ToolError(ToolResult);
 
 impl ToolError {
-    /// A failure, in words for the model.
+    /// Creates an error with a text for the model.
     pub fn new(text: impl Into<String>) -> Self {
         ToolResult::new().text(text).into()
     }
 }
 
 impl From<ToolResult> for ToolError {
-    /// A failure that these blocks tell of.
+    /// Creates an error with these content blocks.
     fn from(mut result: ToolResult) -> Self {
         result.is_error = true;
         Self(result)
@@ -139,7 +140,7 @@ impl<E: StdError> From<E> for ToolError {
         let mut cause = error.source();
         while let Some(error) = cause {
             let more = error.to_string();
-            // Many errors repeat their cause.
+            // Many errors repeat their source.
             if !text.contains(&more) {
                 text = format!("{text}: {more}");
             }
@@ -150,7 +151,7 @@ impl<E: StdError> From<E> for ToolError {
 }
 
 impl fmt::Debug for ToolResult {
-    /// Without the content.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolResult")
             .field("blocks", &self.content.len())
@@ -161,7 +162,7 @@ impl fmt::Debug for ToolResult {
 }
 
 impl fmt::Debug for ToolError {
-    /// Without the content.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ToolError").field(&self.0).finish()
     }

@@ -17,7 +17,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
 
 use super::*;
-use crate::callback::{CancelToken, Running};
+use crate::callback::{CallbackRun, CancelToken};
 use crate::commands;
 use crate::mcp::Servers;
 use crate::mcp::tests::{call, connected, ended};
@@ -162,7 +162,8 @@ async fn request_id_is_returned_unchanged() {
     ] {
         let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
         let message = McpMessage::new("s", Json::from_text(message).unwrap());
-        let Some(Running::Async(answer)) = servers.call(message, None, CancelToken::new()) else {
+        let Some(CallbackRun::Async(answer)) = servers.call(message, None, CancelToken::new())
+        else {
             panic!("it is not served");
         };
         let answer = tokio::time::timeout(LIMIT, answer).await.expect(id).unwrap().to_string();

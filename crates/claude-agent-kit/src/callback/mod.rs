@@ -1,4 +1,4 @@
-//! Callbacks: what every one of them is given, and the registry that runs them.
+//! Callbacks: their context, and the registry that calls them.
 
 mod registry;
 #[cfg(test)]
@@ -17,14 +17,14 @@ use tokio::sync::Notify;
 use crate::panics;
 use crate::session::{Session, SessionLink};
 
-pub(crate) use registry::{Call, CallResult, Misfit, Registry, Running, told};
+pub(crate) use registry::{Call, CallResult, CallbackRun, IgnoredFields, Registry, error_text};
 
-/// Whatever went wrong in a callback. `?` makes one of any error.
+/// The error of a callback. `?` converts any error into it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What a callback may return: the value, or a `Result` of it with [`BoxError`].
+/// The return type of a callback: a `T`, or a `Result` of it with [`BoxError`].
 #[diagnostic::on_unimplemented(
-    message = "the callback must return `{T}`, and this is `{Self}`",
+    message = "the callback must return `{T}`, but returns `{Self}`",
     note = "return `{T}`, or a `Result` of it with `BoxError`"
 )]
 pub trait IntoCallbackResult<T>: sealed::Sealed + Send + 'static {
@@ -38,7 +38,7 @@ impl<T: sealed::Sealed + Send + 'static> IntoCallbackResult<T> for Result<T, Box
     }
 }
 
-/// Keeps the trait to the types of this crate.
+/// Restricts the trait to types of this crate.
 pub(crate) mod sealed {
     use super::BoxError;
 
@@ -47,11 +47,12 @@ pub(crate) mod sealed {
     impl<T: Sealed> Sealed for Result<T, BoxError> {}
 }
 
-/// Tells a callback that its answer is no longer wanted: the CLI withdrew the question, the limit
-/// has passed, or the session ends. Copies tell the same.
+/// Signals to a callback that its response is no longer needed: the CLI cancelled the request, the
+/// timeout has expired, or the session ends. Clones share the signal.
 ///
-/// A callback that does not end soon after that is aborted (`Timeouts::cancel_grace`), at its next
-/// `await`; one on a blocking thread cannot be aborted and should look at it.
+/// If the callback does not return within [`Timeouts::cancel_grace`](crate::Timeouts::cancel_grace), its
+/// task is aborted at its next `await`. A callback on a blocking thread cannot be aborted and should
+/// check the token.
 #[derive(Clone)]
 pub struct CancelToken(Arc<Signal>);
 
@@ -68,13 +69,13 @@ impl CancelToken {
 
     pub(crate) fn cancel(&self) {
         self.0.given.store(true, Ordering::SeqCst);
-        // Wakers of the host's executors run here.
+        // Wakers belong to the host's executor and may panic.
         if panics::catch(|| self.0.waiting.notify_waiters()).is_err() {
             tracing::warn!("a waker of the host's executor panicked");
         }
     }
 
-    /// What comes of `future`, which is dropped when the answer is no longer wanted.
+    /// Runs `future` and returns its output, or drops it and returns `None` when the token is cancelled.
     pub(crate) async fn unless_cancelled<F: Future>(self, future: F) -> Option<F::Output> {
         let mut cancelled = pin!(self.cancelled());
         let mut future = pin!(future);
@@ -85,17 +86,17 @@ impl CancelToken {
         .await
     }
 
-    /// Whether the answer is no longer wanted.
+    /// Returns whether the response is no longer needed.
     pub fn is_cancelled(&self) -> bool {
         self.0.given.load(Ordering::SeqCst)
     }
 
-    /// Waits until the answer is no longer wanted.
+    /// Waits until the response is no longer needed.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing.
+    /// This method is cancel safe.
     pub async fn cancelled(&self) {
-        // Made before the look at the signal: it hears of one that is given from here on.
+        // Created before the check, so that a signal in between is not missed.
         let given = self.0.waiting.notified();
         if !self.is_cancelled() {
             given.await;
@@ -109,13 +110,12 @@ impl fmt::Debug for CancelToken {
     }
 }
 
-/// What every callback is given besides its input: hook callbacks, permission callbacks, and those
-/// for questions, elicitations and dialogs.
+/// The context of a callback, for hooks, permissions, questions, elicitations and dialogs.
 ///
 /// ```
 /// use claude_agent_kit::{Options, Permission, PermissionMode};
 ///
-/// // The first edit that is allowed allows all later ones.
+/// // Allowing the first edit allows all later ones.
 /// let options = Options::new().can_use_tool(|request, ctx| async move {
 ///     if let Some(session) = ctx.session().filter(|_| request.tool_name == "Edit") {
 ///         session.set_permission_mode(PermissionMode::AcceptEdits).await?;
@@ -126,16 +126,15 @@ impl fmt::Debug for CancelToken {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallbackContext {
-    /// The session, if its ID is known.
+    /// The session ID, if it is known.
     pub session_id: Option<SessionId>,
-    /// The CLI's control request.
+    /// The ID of the control request.
     pub request_id: RequestId,
-    /// The tool call that the request is about. For hooks of other events, an ID that stands for the
-    /// event.
+    /// The ID of the tool call. For hooks of other events, an ID of the event.
     pub tool_use_id: Option<ToolUseId>,
     /// The ID under which a hook callback is registered with the CLI.
     pub callback_id: Option<CallbackId>,
-    /// Signals that the response is no longer wanted.
+    /// Signals that the response is no longer needed.
     pub cancel: CancelToken,
     session: SessionLink,
 }
@@ -146,12 +145,11 @@ impl CallbackContext {
         Self { session_id, request_id, tool_use_id, callback_id, cancel, session }
     }
 
-    /// Returns the session that the request came from. `None` in a query, and once the session has
-    /// ended.
+    /// Returns the session of the request, or `None` in a query and after the session has ended.
     ///
-    /// The handle does not keep the session alive. Operations can be awaited inside the callback: the
-    /// CLI responds to them while it waits for the callback. Do not await a turn of the same session
-    /// there: the turn waits for the callback.
+    /// The handle does not keep the session alive. Operations can be awaited in the callback: the CLI
+    /// responds to them while it waits for the callback. Do not await a turn of the same session, which
+    /// would deadlock, because the turn waits for the callback.
     pub fn session(&self) -> Option<Session> {
         self.session.get()
     }

@@ -1,4 +1,4 @@
-//! Tools that come and go while sessions run.
+//! Changing the tools of a server while sessions are running.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,12 +12,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::mcp::{McpClient, names};
 
-/// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions run. Copies change the
-/// same server.
+/// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions are running. Clones refer to
+/// the same server.
 ///
-/// Each change tells the CLI of every session that has the server, and is over when all know of it.
-/// They ask for the tools soon after. A call that runs goes on when its tool is removed. The CLI
-/// may still offer a removed tool to the model, as it did in earlier turns; a call of it fails.
+/// Each change notifies the CLIs of all sessions that use the server, and completes when all of them
+/// have acknowledged it. The CLIs then list the tools again. Running calls of a removed tool continue.
+/// The CLI may still offer a removed tool to the model for a while; calls of it fail.
 ///
 /// ```
 /// use claude_agent_kit::NoArguments;
@@ -33,12 +33,12 @@ use crate::mcp::{McpClient, names};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ToolHandle(pub(super) Arc<Changing>);
+pub struct ToolHandle(pub(super) Arc<SharedTools>);
 
-/// The tools of a server that change.
-pub(super) struct Changing {
+/// The tools of a changeable server.
+pub(super) struct SharedTools {
     tools: Mutex<Vec<Tool>>,
-    /// Each until its session is over.
+    /// The clients of running sessions.
     clients: Mutex<Vec<Weak<McpClient>>>,
 }
 
@@ -46,53 +46,56 @@ impl ToolHandle {
     /// Adds a tool.
     ///
     /// # Errors
-    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) when the tool has no proper name, or one that
-    ///   is taken or, with the name that a session has for the server, too long for the CLI, or
-    ///   arguments that are no object. Then nothing has changed.
-    /// - Those of [`McpClient::notify`] when a session could not be told. The tool is added then.
+    /// - [`InvalidOptions`](ErrorKind::InvalidOptions) if the name of the tool is invalid or already in
+    ///   use, if the full name (with the name of the server) is too long for the CLI, or if the
+    ///   arguments are not an object. Nothing is changed.
+    /// - The errors of [`McpClient::notify`] if a session could not be notified. The tool is added.
     ///
     /// # Cancel safety
-    /// Once polled, the tool is added; dropping the future may leave sessions untold.
+    /// The tool is added when the future is first polled. If the future is dropped, sessions may not be
+    /// notified.
     pub async fn add(&self, tool: Tool) -> Result<()> {
         self.0.change(|tools| tools.push(tool))?;
-        self.0.tell().await
+        self.0.notify_sessions().await
     }
 
-    /// Removes the tool of this name, and says whether there was one.
+    /// Removes the tool with this name, and returns whether it existed.
     ///
     /// # Errors
-    /// Those of [`McpClient::notify`] when a session could not be told. The tool is removed then.
+    /// Returns the errors of [`McpClient::notify`] if a session could not be notified. The tool is
+    /// removed.
     ///
     /// # Cancel safety
-    /// Once polled, the tool is removed; dropping the future may leave sessions untold.
+    /// The tool is removed when the future is first polled. If the future is dropped, sessions may not
+    /// be notified.
     pub async fn remove(&self, name: &str) -> Result<bool> {
-        let removed = self.0.take(name);
+        let removed = self.0.remove(name);
         if removed {
-            self.0.tell().await?;
+            self.0.notify_sessions().await?;
         }
         Ok(removed)
     }
 
-    /// Puts these tools in the place of all.
+    /// Replaces all tools.
     ///
     /// # Errors
-    /// Those of [`Self::add`].
+    /// Returns the errors of [`Self::add`].
     ///
     /// # Cancel safety
-    /// That of [`Self::add`].
+    /// Same as [`Self::add`].
     pub async fn replace(&self, tools: impl IntoIterator<Item = Tool>) -> Result<()> {
         let new: Vec<Tool> = tools.into_iter().collect();
         self.0.change(|tools| *tools = new)?;
-        self.0.tell().await
+        self.0.notify_sessions().await
     }
 
-    /// The names of the tools, in the order in which they were added.
+    /// Returns the names of the tools, in the order in which they were added.
     pub fn names(&self) -> Vec<String> {
         self.0.tools().iter().map(|tool| tool.name.clone()).collect()
     }
 }
 
-impl Changing {
+impl SharedTools {
     pub(super) fn new(tools: Vec<Tool>) -> Self {
         Self { tools: Mutex::new(tools), clients: Mutex::default() }
     }
@@ -101,14 +104,14 @@ impl Changing {
         lock(&self.tools)
     }
 
-    /// Tells this client of changes, for as long as it is kept.
-    pub(super) fn listen(&self, client: &Arc<McpClient>) {
+    /// Registers a client for notifications until it is dropped.
+    pub(super) fn subscribe(&self, client: &Arc<McpClient>) {
         let mut clients = lock(&self.clients);
         clients.retain(|client| client.strong_count() > 0);
         clients.push(Arc::downgrade(client));
     }
 
-    /// Changes the tools, unless something is wrong with what comes of it.
+    /// Changes the tools, unless the new list is invalid.
     fn change(&self, change: impl FnOnce(&mut Vec<Tool>)) -> Result<()> {
         let mut tools = self.tools();
         let mut changed = tools.clone();
@@ -127,30 +130,29 @@ impl Changing {
         Ok(())
     }
 
-    /// The names that sessions know the server by.
+    /// Returns the names that sessions use for the server.
     fn servers(&self) -> BTreeSet<String> {
         let clients = lock(&self.clients);
         clients.iter().filter_map(Weak::upgrade).map(|client| client.server().to_owned()).collect()
     }
 
-    /// Whether there was a tool of this name.
-    fn take(&self, name: &str) -> bool {
+    fn remove(&self, name: &str) -> bool {
         let mut tools = self.tools();
         let before = tools.len();
         tools.retain(|tool| tool.name != name);
         tools.len() < before
     }
 
-    /// Tells every session, each in its own time.
-    async fn tell(&self) -> Result<()> {
+    /// Notifies all sessions concurrently.
+    async fn notify_sessions(&self) -> Result<()> {
         let clients: Vec<_> = lock(&self.clients).iter().filter_map(Weak::upgrade).collect();
-        let mut told = JoinSet::new();
+        let mut notifications = JoinSet::new();
         for client in clients {
-            told.spawn(async move { client.tools_changed().await });
+            notifications.spawn(async move { client.tools_changed().await });
         }
         let mut result = Ok(());
-        while let Some(ended) = told.join_next().await {
-            // A session that is over needs not be told.
+        while let Some(ended) = notifications.join_next().await {
+            // A session that has ended does not need the notification.
             if let Ok(Err(error)) = ended
                 && error.kind() != ErrorKind::SessionStopped
             {
@@ -161,7 +163,7 @@ impl Changing {
     }
 }
 
-/// Everything that is wrong with these tools.
+/// Returns all problems of these tools.
 pub(super) fn problems(tools: &[Tool]) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
