@@ -114,8 +114,8 @@ claude-agent-kit/src/stderr.rs
 claude-agent-kit/src/feed.rs
     MOST_START_WARNINGS: warnings of the start that are kept for the first reader
 claude-agent-kit/src/mcp/client.rs
-    MOST_ASKED: requests of one such server in flight
-claude-agent-kit/src/mcp/hosted.rs
+    MAX_PENDING_REQUESTS: requests of one such server in flight
+claude-agent-kit/src/mcp/hosted/mod.rs
     MAX_UNREAD_MESSAGES: messages that an `rmcp` server has not read
 claude-agent-kit/src/drift.rs
     MOST_TOLD: unknown types and unknown fields that are reported in a run

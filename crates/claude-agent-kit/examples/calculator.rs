@@ -1,7 +1,6 @@
-//! Tools of this process: Rust functions that the model calls.
+//! In-process tools: Rust functions that the model calls.
 //!
-//! Their arguments are types; what the model gives is checked before a function sees it. State is
-//! shared by capture.
+//! Arguments are typed, and invalid arguments do not reach the function. Closures capture shared state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             counter.fetch_add(1, Ordering::Relaxed);
             async move { Ok(pair.a + pair.b) }
         })
-        // The CLI makes several calls at a time of a tool that changes nothing.
+        // The CLI may send concurrent calls of a read-only tool.
         .add(Tool::new("divide", "Divides two numbers", divide).read_only());
     let options =
         demo_options(script()).cwd(folder).mcp("calc", server).allowed_tools(["mcp__calc"]);

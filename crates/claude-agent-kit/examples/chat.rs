@@ -1,4 +1,4 @@
-//! A chat on the terminal. Ctrl-C interrupts the answer; a second one ends the program.
+//! A chat in the terminal. Ctrl-C interrupts the answer; a second Ctrl-C exits.
 
 use std::io::Write as _;
 
@@ -34,7 +34,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Prints the answer. False when the person wants to leave.
+/// Prints the answer. Returns false if the user wants to exit.
 async fn answer(mut turn: Turn) -> Outcome<bool> {
     let mut accumulator = Accumulator::new();
     let mut interrupted = false;
@@ -73,7 +73,7 @@ fn print(accumulator: &mut Accumulator, item: &Item) -> Outcome<()> {
     Ok(())
 }
 
-/// A model that repeats what it was told, slowly enough to be interrupted.
+/// Simulates a model that repeats the prompt, slowly enough to be interrupted.
 fn script() -> Script {
     Script::respond_with(|request: &ApiRequest| {
         let heard = request.last_prompt().unwrap_or_default();

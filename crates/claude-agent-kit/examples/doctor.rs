@@ -1,8 +1,8 @@
-//! Look at everything that a run needs, before it is needed.
+//! Checks everything that a run needs.
 //!
-//! `--cli <path>` looks at a real CLI (`--cli claude` finds it), `--config <file>` at a config file
-//! and the environment too, and prints where each value comes from. The exit code says whether
-//! anything is wrong.
+//! `--cli <path>` checks a real CLI (`--cli claude` the installed one). `--config <file>` also checks a
+//! config file and the environment, and prints the source of each value. The exit code is non-zero if
+//! a check failed.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
     let mut examination = doctor(options.clone()).handshake(Duration::from_secs(30));
     if let Some(file) = std::env::args().skip_while(|argument| argument != "--config").nth(1) {
         let layers = Options::layered().environment().file(file);
-        // What is wrong with it is in the report.
+        // The report contains the errors.
         if let Ok(options) = layers.clone().under(&options) {
             print!("{}", options.explain());
         }

@@ -1,8 +1,8 @@
-//! Allows a short list of tool calls, and asks the user at the terminal about each of them.
+//! Allows a short list of tool calls, and asks the user in the terminal about each of them.
 //!
-//! A hook denies everything that is not on the list, whatever the CLI's own rules say, and fails
-//! closed: if the hook fails, the tool does not run. Without a terminal the rest is denied too;
-//! `--yes` answers yes.
+//! A hook denies everything that is not on the list, regardless of the CLI's own rules, and fails
+//! closed: if the hook fails, the tool does not run. Without a terminal, all calls are denied;
+//! `--yes` allows the calls on the list.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("guard: denied {}", call.tool());
             HookResponse::deny("This call is not on the list.")
         })
-        // Waiting for the user blocks a thread.
+        // Reading from the terminal blocks the thread.
         .can_use_tool_blocking(|request, _| {
             let question = format!("may {} run with {}?", request.tool_name, request.input);
             if confirm(&question) {

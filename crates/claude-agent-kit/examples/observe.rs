@@ -1,4 +1,4 @@
-//! See every hook event as it comes, but one: a hook for `WorktreeCreate` must make the worktree.
+//! Prints all hook events except `WorktreeCreate`, whose hook would have to create the worktree.
 
 use claude_agent_kit::hook::input::HookInput;
 use claude_agent_kit::hook::{
@@ -21,7 +21,7 @@ fn with_words(options: Options) -> Options {
         .on(Stop, |_, _| async move { println!("the model is done") })
 }
 
-/// Registers a hook for every published event, which prints its name.
+/// Registers a hook for every documented event, which prints its name.
 fn with_names(options: Options) -> Options {
     let events = HookInput::KNOWN.iter().filter(|event| **event != "WorktreeCreate");
     events.fold(options, |options, event| {

@@ -1,7 +1,7 @@
-//! Ask a question, see what comes back.
+//! Sends a prompt and prints the messages.
 //!
-//! `cargo run --example quickstart` needs nothing but Rust: a simulated CLI runs inside the
-//! example. `cargo run --example quickstart -- --cli claude` asks the real one.
+//! `cargo run --example quickstart` requires only Rust: it uses a simulated CLI in the same process.
+//! `cargo run --example quickstart -- --cli claude` uses the real CLI.
 
 use claude_agent_kit::content::ContentBlock;
 use claude_agent_kit::message::SystemMessage;
@@ -24,7 +24,7 @@ async fn main() -> claude_agent_kit::Result<()> {
                     println!("model: {}", init.model_name());
                 }
                 Body::Assistant(answer) => answer.content().iter().for_each(tell),
-                // A result is the end of a turn, not a success.
+                // A result ends a turn, whether the turn succeeded or not.
                 Body::Result(result) => println!(
                     "{} after {} turns",
                     if result.is_error() { "failed" } else { "done" },
@@ -32,7 +32,7 @@ async fn main() -> claude_agent_kit::Result<()> {
                 ),
                 _ => {}
             },
-            Item::PermissionRequest(request) => println!("asks for {}", request.tool_name),
+            Item::PermissionRequest(request) => println!("permission for {}", request.tool_name),
             Item::Warning(warning) => println!("warning: {warning}"),
         }
     }
@@ -51,7 +51,7 @@ fn tell(block: &ContentBlock) {
     }
 }
 
-/// What the model of the simulated CLI says. The tool really runs.
+/// The answers of the simulated model. The tool is actually executed.
 fn script() -> Script {
     Script::new().when(
         "Which shell",

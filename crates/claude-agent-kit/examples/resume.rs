@@ -1,4 +1,4 @@
-//! Go on with a session later: its id is all that is needed.
+//! Resumes an earlier conversation by its session ID.
 
 use claude_agent_kit::testing::{ApiRequest, Reply, Script, Sim, demo_options};
 use claude_agent_kit::{Conversation, query};
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Says what it remembers: whether the first prompt stands in the second request.
+/// Simulates a model that answers whether the request contains the first prompt.
 fn script() -> Script {
     Script::respond_with(|request: &ApiRequest| {
         let prompts = request.prompts();

@@ -1,5 +1,5 @@
-//! An MCP server that was written with the official Rust MCP SDK, inside this process: its macros
-//! make the tools, and it has a resource.
+//! An in-process MCP server written with the official Rust MCP SDK, with tools defined by its macros and
+//! a resource.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -84,7 +84,7 @@ impl ServerHandler for Station {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::temp_dir();
-    // A function, because each session gets a server of its own.
+    // A function, because each session needs its own server.
     let server = RmcpServer::new(Station::new);
     let options = demo_options(script())
         .cwd(folder)

@@ -1,4 +1,4 @@
-//! Steer a session while it works: change the model and the mode, interrupt an answer.
+//! Controls a session while it runs: changes the model and the permission mode, interrupts an answer.
 
 use claude_agent_kit::testing::{ApiRequest, Reply, Script, demo_options};
 use claude_agent_kit::{Body, Include, Item, PermissionMode, Session};
@@ -10,7 +10,7 @@ async fn main() -> claude_agent_kit::Result<()> {
 
     let mut turn = session.send("Count to a thousand.").await?;
     while let Some(item) = turn.next().await {
-        // The answer has begun: that is enough of it.
+        // Interrupt the answer as soon as it has started.
         if let Item::Message(message) = item?
             && matches!(message.body, Body::StreamEvent(_))
         {

@@ -1,7 +1,7 @@
-//! Print the answer as it is written.
+//! Streams the text of an answer.
 //!
-//! The accumulator turns pieces of messages and whole messages into text that appears once, also
-//! when a connection breaks and the answer is asked for again.
+//! The accumulator combines partial and complete messages, so that each text appears once, even if a
+//! connection breaks and the CLI requests the answer again.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! An answer as a Rust type: the schema comes from the type, and the CLI holds the model to it.
+//! A typed answer: the JSON schema is derived from the type, and the CLI makes the model follow it.
 
 use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::testing::{Reply, Script, demo_options};

@@ -1,4 +1,4 @@
-//! What streams yield.
+//! Items of streams.
 
 use claude_wire::Message;
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use crate::warning::Warning;
 
 /// An item of a stream: a message of the CLI, a permission request, or a warning.
 ///
-/// Items implement [`Serialize`], one JSON object each, so that a service can forward them:
+/// Items implement [`Serialize`] as JSON objects, so that a service can forward them:
 ///
 /// | item | JSON |
 /// |---|---|
@@ -21,12 +21,12 @@ use crate::warning::Warning;
 pub enum Item {
     /// A message.
     Message(Message),
-    /// A permission request, at its place among the messages: after the message with the tool call.
+    /// A permission request, after the message with the tool call.
     ///
-    /// Every request that the callback of [`can_use_tool`](crate::Options::can_use_tool) gets also
-    /// appears here, before the callback runs. Questions for
-    /// [`ask_user`](crate::Options::ask_user) do not. The callback gives the response; the item is for
-    /// showing the request where it belongs.
+    /// Every request that is passed to the callback of [`can_use_tool`](crate::Options::can_use_tool) is
+    /// also an item, before the callback is called. Questions for
+    /// [`ask_user`](crate::Options::ask_user) are not. The item is informational, for example to show
+    /// the request in a user interface; the callback decides.
     PermissionRequest(Box<ToolRequest>),
     /// A warning: something unexpected happened, and the run continued.
     Warning(Warning),

@@ -1,4 +1,4 @@
-//! One-shot queries: ask, and stream the answer.
+//! Queries: one prompt and the stream of its answer.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use claude_wire::{Body, Message};
 use futures_core::Stream;
 use serde::{Serialize, Serializer};
 
-use crate::cost::Uncounted;
+use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
@@ -26,32 +26,32 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::warning::Warning;
 
-/// Asks, and gives the stream of the answer.
+/// Starts the CLI, sends a prompt and returns the stream of the answer.
 ///
-/// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it waits for the
-/// handshake, because the CLI may have to be started a second time.
+/// The stream ends when the CLI has sent a result and no background agent is running. Dropping the
+/// stream, or [`QueryStream::close`], ends the CLI earlier.
 ///
-/// The CLI runs from here until its run is over: a result came and no background agent works any
-/// more. The stream ends then. Dropping it, or [`QueryStream::close`], ends the CLI before.
+/// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start), this function waits for
+/// the handshake, because the CLI may have to be started a second time.
 ///
 /// # Errors
-/// What keeps the CLI from being started: [`CliNotFound`](crate::ErrorKind::CliNotFound), a version that
-/// will not do, [`InvalidOptions`](crate::ErrorKind::InvalidOptions) with everything that is wrong,
-/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed), [`NoRuntime`](crate::ErrorKind::NoRuntime). What comes later
-/// comes from the stream.
+/// Returns the errors that prevent the CLI from starting: [`CliNotFound`](crate::ErrorKind::CliNotFound),
+/// an unsupported version, [`InvalidOptions`](crate::ErrorKind::InvalidOptions) with all problems,
+/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed), [`NoRuntime`](crate::ErrorKind::NoRuntime). Later
+/// errors are items of the stream.
 ///
 /// # Cancel safety
-/// Dropping the future leaves no process behind.
+/// If the future is dropped, the CLI is ended if it was started.
 ///
 /// # Panics
-/// On a Tokio runtime whose I/O or time driver is not enabled.
+/// Panics if the I/O or time driver of the Tokio runtime is not enabled.
 pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Result<QueryStream> {
     let (prompt, options) = (prompt.into(), options.into());
     let Some(fallback) = options.fallback() else { return query_once(prompt, &options).await };
     let stream = query_once(prompt.clone(), &options).await?;
     match stream.handles.ready().await {
         Err(error) if fallback.is_for(&error) => query_once(prompt, &fallback.options).await,
-        // The stream says what else happened.
+        // The stream reports other errors.
         Ok(()) | Err(_) => Ok(stream),
     }
 }
@@ -66,63 +66,63 @@ async fn query_once(prompt: Prompt, options: &Options) -> Result<QueryStream> {
         guard: Some(started.run()),
         reader,
         results: 0,
-        uncounted: Uncounted::default(),
+        uncounted: UncountedTokens::default(),
         done: false,
     })
 }
 
-/// The answer to a query: messages and warnings as they come.
+/// The stream of messages and warnings of a query.
 ///
-/// An `Err` is always the last item; what can be survived is a warning. After the end the stream
-/// gives `None` for ever.
+/// An `Err` is always the last item; a problem that does not end the run is a warning. The stream is
+/// fused: after its end it always returns `None`.
 pub struct QueryStream {
     handles: Handles,
-    /// `None` once the CLI is being ended.
+    /// `None` once the shutdown of the CLI has begun.
     guard: Option<RunGuard>,
     reader: Reader,
-    /// How many results were read.
+    /// The number of results that were read.
     results: u64,
-    uncounted: Uncounted,
+    uncounted: UncountedTokens,
     session_id: Option<SessionId>,
     done: bool,
 }
 
 impl QueryStream {
-    /// The next item; `None` at the end.
+    /// Returns the next item, or `None` at the end of the stream.
     ///
     /// # Errors
-    /// What ended the run before its result, once, as the last item.
+    /// If the run ended before its result, its last item is the error.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no item.
+    /// This method is cancel safe: dropping the future loses no item.
     pub async fn next(&mut self) -> Option<Result<Item>> {
         poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Returns the ID of the session, for resuming it. It is known from the start, because the SDK
-    /// chooses the ID of a new conversation and of a fork; only for
-    /// [`Conversation::latest`](crate::Conversation::latest), in print mode, and where `extra_args` name
-    /// the conversation, it is `None` until a message has named it.
+    /// Returns the session ID, with which the conversation can be resumed. The ID is known from the
+    /// start, because the SDK generates the ID of a new conversation and of a fork. With
+    /// [`Conversation::latest`](crate::Conversation::latest), in print mode, and if extra arguments set
+    /// the conversation, it is `None` until a message contains it.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.session_id.as_ref()
     }
 
-    /// Returns whether the query continues an earlier conversation, or a copy of one. `None` before the
-    /// handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the CLI
-    /// does not say. After [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it
-    /// tells the two apart.
+    /// Returns whether the query resumed an earlier conversation or a copy of one, for example with
+    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start). Returns `None` before
+    /// the handshake is complete, and with [`Conversation::latest`](crate::Conversation::latest), for
+    /// which the CLI does not report it.
     pub fn is_resumed(&self) -> Option<bool> {
         self.handles.is_resumed()
     }
 
-    /// Returns what the query has cost: what its results report, and until then the tokens of the
-    /// messages that were read, without dollars and not complete.
+    /// Returns the cost of the query so far: the cost reported by its results. Before the first result
+    /// it is an incomplete cost with the tokens of the messages that were read, without dollars.
     ///
-    /// A query that is cut off has cost something too. After [`Self::close`] this includes the result
-    /// with which the CLI ended its turn.
+    /// After [`Self::close`], the cost includes the result with which the CLI ended the interrupted
+    /// turn.
     pub fn cost(&self) -> Cost {
         let RunCost { sum: mut cost, results } = self.handles.cost();
-        // A result that was not read yet counts what was read before it.
+        // A result that was not read yet already includes the messages that were read before it.
         if results <= self.results {
             let uncounted = self.uncounted.tokens();
             cost.tokens += uncounted;
@@ -136,25 +136,25 @@ impl QueryStream {
         &self.handles.mask
     }
 
-    /// The process of the CLI, if it is one of this machine.
+    /// Returns the process ID of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.handles.pid
     }
 
-    /// Ends the CLI and waits until it has ended; gives how. What was not read is dropped, and the
-    /// stream is at its end. Closing again changes nothing.
+    /// Ends the CLI, waits for its exit and returns its exit status. Unread items are discarded, and
+    /// the stream ends. Calling it again has no effect.
     ///
     /// # Cancel safety
-    /// Dropping the future does not stop the end of the CLI.
+    /// If the future is dropped, the shutdown continues.
     pub async fn close(&mut self) -> Option<Exit> {
         self.release();
         poll_fn(|context| self.handles.feed.poll_over(context)).await.exit
     }
 
-    /// Everything until the end, with the error that was the end of it, if one was.
+    /// Reads the stream to its end and returns all items, together with the error, if the run failed.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the CLI.
+    /// If the future is dropped, the CLI is ended.
     pub async fn collect(mut self) -> Collected {
         let mut collected = Collected::default();
         while let Some(item) = self.next().await {
@@ -179,7 +179,7 @@ impl QueryStream {
         let item = match ready!(self.reader.poll_item(context)) {
             Some(Ok(item)) => {
                 if let Item::Message(message) = &item {
-                    self.look_at(message);
+                    self.record(message);
                 }
                 Ok(item)
             }
@@ -196,19 +196,19 @@ impl QueryStream {
         Poll::Ready(Some(item))
     }
 
-    /// Why the run ended before its result, if it did.
+    /// Returns the error that ended the run before its result, if any.
     fn end_error(&self) -> Option<Error> {
         let feed = self.reader.feed();
         let is_stopped = self.results == 0 && feed.over().is_some_and(|over| over.stopped);
         feed.error().or_else(|| is_stopped.then(stopped))
     }
 
-    fn look_at(&mut self, message: &Message) {
-        // Also one that does not decode.
+    fn record(&mut self, message: &Message) {
+        // An undecodable result counts, too.
         if message.body.kind() == Some("result") {
             self.results += 1;
         }
-        self.uncounted.look_at(&message.body);
+        self.uncounted.record(&message.body);
         if let Some(id) = message.session_id()
             && self.session_id.as_ref() != Some(id)
         {
@@ -216,7 +216,7 @@ impl QueryStream {
         }
     }
 
-    /// Reads no more and lets the CLI end.
+    /// Stops reading and starts the shutdown of the CLI.
     fn release(&mut self) {
         self.done = true;
         self.reader.release();
@@ -258,17 +258,17 @@ pub(crate) fn no_result() -> Error {
         .with_help("check the warnings of the run")
 }
 
-/// Everything that a query gave.
+/// All items of a query, with its cost and its error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Collected {
     /// Messages and warnings, in order.
     pub items: Vec<Item>,
-    /// What ended the run before its result, if something did.
+    /// The error that ended the run before its result, if any.
     pub error: Option<Error>,
-    /// What the run cost. Not complete if it was cut off.
+    /// The cost of the run. Not complete if the run ended early.
     pub cost: Cost,
-    /// Why the turn of the last result failed.
+    /// The error of the last result, if that turn failed.
     failure: Option<Error>,
 }
 
@@ -285,9 +285,10 @@ impl Serialize for Collected {
 }
 
 impl Collected {
-    /// Returns everything that a run gave which succeeded, and why it failed otherwise.
+    /// Returns `self` if the run succeeded, and the error otherwise.
     ///
-    /// A run that the API refused, or that reached a limit, has a result all the same.
+    /// A run that the API rejected, or that reached a limit, has a result, too. This method turns such
+    /// a result into an error.
     ///
     /// ```no_run
     /// # use claude_agent_kit::{Options, query};
@@ -299,9 +300,9 @@ impl Collected {
     /// ```
     ///
     /// # Errors
-    /// What ended the run before its result, [`NoResult`](ErrorKind::NoResult) if it ended without one,
-    /// and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result is
-    /// that of a failure.
+    /// Returns the error that ended the run before its result, [`NoResult`](ErrorKind::NoResult) if it
+    /// ended without a result, and the errors of
+    /// [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result is an error.
     pub fn into_result(mut self) -> Result<Self> {
         if let Some(error) = self.error.take().or_else(|| self.failure.take()) {
             return Err(error);
@@ -312,12 +313,12 @@ impl Collected {
         Ok(self)
     }
 
-    /// Returns the session, with which the conversation can be resumed.
+    /// Returns the session ID, with which the conversation can be resumed.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.messages().filter_map(Message::session_id).last()
     }
 
-    /// The messages.
+    /// Returns the messages, in order.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.items.iter().filter_map(Item::message)
     }
@@ -332,12 +333,12 @@ impl Collected {
         self.messages().flat_map(Message::tool_results)
     }
 
-    /// The warnings.
+    /// Returns the warnings, in order.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         self.items.iter().filter_map(Item::warning)
     }
 
-    /// The last result. It may be that of a failure: see [`Self::into_result`].
+    /// Returns the last result, which may be an error: see [`Self::into_result`].
     pub fn result(&self) -> Option<&ResultMessage> {
         let results = self.messages().filter_map(|message| match &message.body {
             Body::Result(result) => Some(&**result),
@@ -346,7 +347,7 @@ impl Collected {
         results.last()
     }
 
-    /// What the model said in its main conversation, without what subagents said.
+    /// Returns the text of the model in the main conversation, without subagents.
     pub fn text(&self) -> String {
         let answers = self.messages().filter_map(|message| match &message.body {
             Body::Assistant(answer) => {

@@ -13,7 +13,7 @@ fn assistant(id: &str, input: u64) -> Value {
 
 #[test]
 fn tokens_of_one_response_are_counted_once_until_the_result() {
-    let mut uncounted = Uncounted::default();
+    let mut uncounted = UncountedTokens::default();
     let start = json!({"type": "message_start",
                        "message": {"id": "one", "usage": {"input_tokens": 10}}});
     let delta = json!({"type": "message_delta", "delta": {},
@@ -25,19 +25,19 @@ fn tokens_of_one_response_are_counted_once_until_the_result() {
         assistant("one", 10),
         json!({"type": "stream_event", "event": delta}),
     ] {
-        uncounted.look_at(&message(&line).body);
+        uncounted.record(&message(&line).body);
     }
     let tokens = uncounted.tokens();
     assert_eq!((tokens.input, tokens.output, tokens.total()), (15, 7, 22));
-    uncounted.look_at(&message(&json!({"type": "result"})).body);
+    uncounted.record(&message(&json!({"type": "result"})).body);
     assert_eq!(uncounted.tokens(), Tokens::default());
 }
 
 #[test]
 fn cost_of_many_responses_uses_bounded_memory() {
-    let mut uncounted = Uncounted::default();
+    let mut uncounted = UncountedTokens::default();
     for number in 0..1_000 {
-        uncounted.look_at(&message(&assistant(&number.to_string(), 1)).body);
+        uncounted.record(&message(&assistant(&number.to_string(), 1)).body);
     }
     assert_eq!(uncounted.tokens().input, 1_000);
     assert_eq!(uncounted.recent.len(), RECENT);

@@ -20,7 +20,7 @@ use super::stdin::Stdin;
 use super::timer::Timer;
 use super::turns::Turns;
 use super::{Driver, StderrReader, WarningSink, limits};
-use crate::cli::{self, Chosen, CliVersion};
+use crate::cli::{self, CheckedCli, CliVersion};
 use crate::commands::{self, CommandReceiver, CommandSender};
 use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
@@ -300,7 +300,7 @@ async fn connect_cli(options: &Options, launch: Launch) -> Result<Connected> {
     }
     let program = cli::find_program(options)?;
     let policy = options.host.version_policy();
-    let Chosen { program, version, warnings } = policy.check(program, &launch).await?;
+    let CheckedCli { program, version, warnings } = policy.check(program, &launch).await?;
     let path = program.path().to_owned();
     let connection = Local::new(program).connect(launch).await.map_err(|error| {
         diagnose::spawn_failed(&error, &path, directory.as_deref()).caused_by(error)

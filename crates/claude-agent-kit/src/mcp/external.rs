@@ -1,11 +1,11 @@
-//! Servers outside this process, as the CLI wants them configured.
+//! The configuration of external servers.
 
 use std::fmt;
 use std::time::Duration;
 
 use claude_wire::{Extra, Json};
 
-/// An MCP server that the CLI starts as a process and speaks to over its pipes.
+/// An MCP server that the CLI starts as a process and communicates with over stdin and stdout.
 ///
 /// ```
 /// use claude_agent_kit::Options;
@@ -24,7 +24,7 @@ pub struct StdioServer {
 }
 
 impl StdioServer {
-    /// A server that is this program.
+    /// Creates a server that runs this program.
     pub fn new(command: impl Into<String>) -> Self {
         Self {
             command: command.into(),
@@ -40,15 +40,16 @@ impl StdioServer {
         self
     }
 
-    /// Sets a variable of the program. `${NAME}` in a value is replaced by the CLI's own variable,
-    /// which keeps a secret from the CLI's command line, where everybody on the machine can read it.
+    /// Sets an environment variable of the program. `${NAME}` in a value is replaced by that variable of
+    /// the CLI. Use it for secrets, because all users of the machine can read the command line of the
+    /// CLI.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.set(name, value.into().as_str());
         self
     }
 }
 
-/// An MCP server that the CLI reaches over HTTP.
+/// An MCP server that the CLI connects to over HTTP.
 ///
 /// ```
 /// use claude_agent_kit::Options;
@@ -69,12 +70,12 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// A server at this address that speaks streamable HTTP.
+    /// Creates a server with the streamable HTTP transport.
     pub fn http(url: impl Into<String>) -> Self {
         Self::new("http", url.into())
     }
 
-    /// A server at this address that speaks the older form, with server-sent events.
+    /// Creates a server with the older transport, server-sent events.
     pub fn sse(url: impl Into<String>) -> Self {
         Self::new("sse", url.into())
     }
@@ -84,31 +85,31 @@ impl RemoteServer {
         Self { transport, url, headers, policies: Vec::new(), more }
     }
 
-    /// Sets a header of every request. `${NAME}` in a value is replaced by the CLI's own variable,
-    /// which keeps a secret from the CLI's command line, where everybody on the machine can read it.
+    /// Sets a header of every request. `${NAME}` in a value is replaced by that variable of the CLI. Use
+    /// it for secrets, because all users of the machine can read the command line of the CLI.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value.into().as_str());
         self
     }
 
-    /// Says how calls of one tool are decided, whatever the rules say about the server. The CLI
-    /// obeys it for servers of [`McpHandle::set_servers`](crate::mcp::McpHandle::set_servers), and
-    /// not (2.1.325) for those of [`Options::mcp`](crate::Options::mcp).
+    /// Sets the permission policy of one tool, which takes precedence over the rules. CLI 2.1.325
+    /// applies it to servers of [`McpHandle::set_servers`](crate::mcp::McpHandle::set_servers), but not
+    /// to those of [`Options::mcp`](crate::Options::mcp).
     pub fn tool_policy(mut self, tool: impl Into<String>, policy: ToolPolicy) -> Self {
         self.policies.push((tool.into(), policy));
         self
     }
 }
 
-/// How calls of a tool are decided.
+/// The permission policy of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolPolicy {
-    /// They run.
+    /// Calls run without permission.
     AlwaysAllow,
-    /// The host is asked.
+    /// The host decides about each call.
     AlwaysAsk,
-    /// They do not run; the model is not offered the tool.
+    /// The tool is not offered to the model.
     AlwaysDeny,
 }
 
@@ -122,27 +123,25 @@ impl ToolPolicy {
     }
 }
 
-/// What all servers outside can be told.
+/// Setters of all external servers.
 macro_rules! shared_setters {
     ($type:ty) => {
         impl $type {
-            /// How long a call of a tool may take; the CLI knows nothing shorter than a second.
-            /// Default: as long as it likes, unless the variable `MCP_TOOL_TIMEOUT` of the CLI says
-            /// otherwise.
+            /// Sets the timeout of tool calls, at least 1 s. Default: the variable
+            /// `MCP_TOOL_TIMEOUT` of the CLI, or no timeout.
             pub fn timeout(self, limit: Duration) -> Self {
                 let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
                 let milliseconds = milliseconds.clamp(1_000, LONGEST_TIMEOUT);
                 self.set("timeout", Json::from_serialize(&milliseconds).unwrap_or_default())
             }
 
-            /// Whether all its tools are loaded from the beginning, where the CLI would let the
-            /// model search for them; the first turn then waits for the server, 5 s at most.
-            /// Default: no.
+            /// Sets whether all tools are loaded at the start, even if the CLI would make the model
+            /// search for them. The first turn then waits at most 5 s for the server. Default: false.
             pub fn always_load(self, always: bool) -> Self {
                 self.set("alwaysLoad", Json::from_serialize(&always).unwrap_or_default())
             }
 
-            /// Sets any other field of its configuration.
+            /// Sets any other field of the configuration.
             pub fn set(mut self, field: impl Into<String>, value: impl Into<Json>) -> Self {
                 self.more.set(field, value);
                 self
@@ -154,7 +153,7 @@ macro_rules! shared_setters {
 shared_setters!(StdioServer);
 shared_setters!(RemoteServer);
 
-/// Timers of JavaScript that are set for longer fire at once.
+/// JavaScript timers with more milliseconds fire immediately.
 const LONGEST_TIMEOUT: u64 = 2_147_483_647;
 
 impl From<StdioServer> for Json {
@@ -162,7 +161,7 @@ impl From<StdioServer> for Json {
         let mut config = Extra::default();
         config.set("type", "stdio");
         config.set("command", server.command.as_str());
-        // Always: the CLI cannot start a server without that is set while a session runs.
+        // Required even if empty by servers that are set while a session is running.
         config.set("args", Self::from_serialize(&server.args).unwrap_or_default());
         if !server.env.is_empty() {
             config.set("env", &server.env);
@@ -202,7 +201,7 @@ fn with(mut config: Extra, more: &Extra) -> Json {
 }
 
 impl fmt::Debug for StdioServer {
-    /// Without arguments and values of variables: keys stand in them.
+    /// Omits arguments and values of variables, which may contain keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioServer")
             .field("command", &self.command)
@@ -214,7 +213,7 @@ impl fmt::Debug for StdioServer {
 }
 
 impl fmt::Debug for RemoteServer {
-    /// Without the address and values of headers: keys stand in them.
+    /// Omits the URL and values of headers, which may contain keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteServer")
             .field("transport", &self.transport)
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_one_that_the_cli_obeys() {
+    fn timeouts_are_clamped_to_the_range_of_the_cli() {
         for (limit, expected) in [
             (Duration::ZERO, "1000"),
             (Duration::from_millis(999), "1000"),

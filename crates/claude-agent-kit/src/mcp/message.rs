@@ -1,4 +1,4 @@
-//! JSON-RPC, as far as the bridge must understand it.
+//! JSON-RPC messages, as far as the bridge needs them.
 
 use claude_wire::control::McpResponse;
 use claude_wire::{Extra, Json};
@@ -7,7 +7,7 @@ use claude_wire::{Extra, Json};
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) kind: Kind,
-    /// The message as it came.
+    /// The raw message.
     pub(crate) whole: Json,
 }
 
@@ -19,26 +19,28 @@ pub(crate) enum Kind {
         params: Json,
     },
     Notification,
-    /// The answer to a request of the server.
+    /// The response to a request of the server.
     Response {
         id: Json,
     },
-    /// Nothing that JSON-RPC knows.
+    /// Not a JSON-RPC message.
     Invalid {
         id: Json,
     },
 }
 
-/// What a server says to a message.
+/// The reply of a server to a message.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// What was asked for.
     Result(Json),
-    /// An error of JSON-RPC.
-    Error { code: i64, message: String },
-    /// A JSON-RPC response; its id is put right.
+    /// A JSON-RPC error.
+    Error {
+        code: i64,
+        message: String,
+    },
+    /// A JSON-RPC response, whose ID is corrected.
     Whole(Json),
-    /// Nothing, as to a notification.
+    /// No reply, for a notification.
     Nothing,
 }
 
@@ -64,8 +66,8 @@ impl Incoming {
         Self { kind, whole }
     }
 
-    /// The id that the answer must have; none if there is nothing to answer.
-    pub(crate) fn answer_to(&self) -> Option<Json> {
+    /// Returns the ID of the response, or `None` if the message needs no response.
+    pub(crate) fn response_id(&self) -> Option<Json> {
         match &self.kind {
             Kind::Request { id, .. } | Kind::Invalid { id } => Some(id.clone()),
             Kind::Notification | Kind::Response { .. } => None,
@@ -78,12 +80,12 @@ impl Reply {
         Self::Error { code, message: message.into() }
     }
 
-    /// The answer to the control request, or why there is none.
+    /// Encodes the response to the control request, or returns the reason why there is none.
     pub(crate) fn encode(self, id: Option<Json>) -> Result<Json, String> {
         let mut response = Extra::default();
         response.set("jsonrpc", "2.0");
         match (id, self) {
-            // Nothing is to be answered, whatever the server says.
+            // A notification needs no response; the reply of the server is ignored.
             (None, _) => response.set("result", &Extra::default()),
             (Some(id), Self::Result(result)) => {
                 response.set("id", id);
@@ -97,14 +99,15 @@ impl Reply {
                 response.set("error", &error);
             }
             (Some(id), Self::Whole(whole)) => {
-                response = whole.deserialize().map_err(|_| "its answer is no object".to_owned())?;
+                response =
+                    whole.deserialize().map_err(|_| "the response is not an object".to_owned())?;
                 if response.get("result").is_none() && response.get("error").is_none() {
-                    return Err("its answer has neither a result nor an error".to_owned());
+                    return Err("the response has neither a result nor an error".to_owned());
                 }
                 response.set("jsonrpc", "2.0");
                 response.set("id", id);
             }
-            (Some(_), Self::Nothing) => return Err("it gave no answer".to_owned()),
+            (Some(_), Self::Nothing) => return Err("the server sent no response".to_owned()),
         }
         encoded(&McpResponse::new(&response))
     }

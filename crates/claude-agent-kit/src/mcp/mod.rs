@@ -1,6 +1,6 @@
-//! MCP servers. Inside this process: what they know of the CLI, and a server that is one function;
-//! most hosts want [tools](crate::guide::tools) and need nothing of this. Outside: how the CLI is told of
-//! them.
+//! MCP servers: in-process servers and the configuration of external ones.
+//!
+//! Most hosts only need [tools](crate::guide::tools).
 
 mod bridge;
 mod client;
@@ -40,17 +40,17 @@ pub(crate) use bridge::{Connection, Server, Servers, Serving};
 #[cfg(feature = "tools")]
 pub(crate) use message::{INVALID_PARAMS, Kind, METHOD_NOT_FOUND};
 pub(crate) use message::{Incoming, Reply};
-pub(crate) use server::Place;
+pub(crate) use server::ServerKind;
 
-/// What a server knows of a message besides the message.
+/// The context of a message that an in-process server handles.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct McpContext {
-    /// The session, if it is known by now.
+    /// The session ID, if it is already known.
     pub session_id: Option<SessionId>,
-    /// Tells when the answer is no longer wanted. What serves the message is dropped then, so this
-    /// is for what it has started elsewhere.
+    /// Signals that the response is no longer needed. The future that handles the message is dropped
+    /// then; use the token to cancel work in other tasks.
     pub cancel: CancelToken,
-    /// The CLI, as the client of this server.
+    /// The CLI as the client of this server.
     pub client: McpClient,
 }

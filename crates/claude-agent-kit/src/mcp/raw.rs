@@ -1,4 +1,4 @@
-//! A server that is one function.
+//! In-process servers that handle raw JSON-RPC messages.
 
 use std::fmt;
 use std::future::Future;
@@ -17,11 +17,11 @@ type Handle = Arc<
         + Sync,
 >;
 
-/// An MCP server that is one function: a JSON-RPC message in, a JSON-RPC response out.
+/// An MCP server that is implemented by one function, from a JSON-RPC message to a JSON-RPC response.
 ///
-/// It gets every request and notification of the CLI. The id of a response is put right; what is
-/// returned for a notification is not looked at. An error that is returned, a panic, and a value
-/// that is no response are answered with the JSON-RPC error -32603.
+/// The function receives every request and notification of the CLI. The ID of the response is
+/// corrected, and the value returned for a notification is ignored. If the function returns an error or
+/// a value that is not a response, or panics, the CLI gets the JSON-RPC error -32603.
 ///
 /// ```
 /// use claude_agent_kit::mcp::RawServer;
@@ -40,7 +40,7 @@ pub struct RawServer {
 }
 
 impl RawServer {
-    /// Makes a server for which `handler` answers.
+    /// Creates a server with this handler.
     pub fn new<F, R>(handler: F) -> Self
     where
         F: Fn(Json, McpContext) -> R + Send + Sync + 'static,
@@ -50,7 +50,8 @@ impl RawServer {
         Self { limit: None, handle }
     }
 
-    /// How long a request may take; then it is answered with an error. Default: as long as it likes.
+    /// Sets the timeout of requests; when it expires, the request fails with an error. Default: no
+    /// timeout.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.limit = limit.into();
         self

@@ -1,4 +1,4 @@
-//! An MCP server of any kind, as options take it.
+//! MCP servers of any kind, as arguments of `Options::mcp`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,48 +7,46 @@ use claude_wire::Json;
 
 use super::{RawServer, RemoteServer, Server, StdioServer};
 
-/// An MCP server, outside this process or inside it: what
-/// [`Options::mcp`](crate::Options::mcp) takes.
+/// An MCP server for [`Options::mcp`](crate::Options::mcp).
 ///
-/// Made from a [`StdioServer`], a [`RemoteServer`] or the JSON of the CLI's own configuration for a
-/// server outside; from a `ToolServer`, an `RmcpServer` or a [`RawServer`] for one inside.
+/// An external server is created from a [`StdioServer`], a [`RemoteServer`] or the JSON of the CLI's
+/// configuration; an in-process server from a `ToolServer`, an `RmcpServer` or a [`RawServer`].
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
-pub struct McpServer(pub(crate) Place);
+pub struct McpServer(pub(crate) ServerKind);
 
-/// Where a server is.
+/// Where a server runs.
 #[derive(Clone)]
-pub(crate) enum Place {
-    /// Outside this process: its configuration.
-    Outside(Json),
-    /// Inside this process.
-    Inside(Arc<dyn Server>),
+pub(crate) enum ServerKind {
+    /// Outside this process, with this configuration.
+    External(Json),
+    InProcess(Arc<dyn Server>),
 }
 
-macro_rules! outside {
+macro_rules! external {
     ($($type:ty),+) => {$(
         impl From<$type> for McpServer {
             fn from(server: $type) -> Self {
-                Self(Place::Outside(server.into()))
+                Self(ServerKind::External(server.into()))
             }
         }
     )+};
 }
 
-outside!(StdioServer, RemoteServer, Json, serde_json::Value);
+external!(StdioServer, RemoteServer, Json, serde_json::Value);
 
-macro_rules! inside {
+macro_rules! in_process {
     ($($(#[$feature:meta])? $type:ty),+) => {$(
         $(#[$feature])?
         impl From<$type> for McpServer {
             fn from(server: $type) -> Self {
-                Self(Place::Inside(Arc::new(server)))
+                Self(ServerKind::InProcess(Arc::new(server)))
             }
         }
     )+};
 }
 
-inside!(
+in_process!(
     RawServer,
     #[cfg(feature = "tools")]
     crate::tool::ToolServer,
@@ -57,11 +55,11 @@ inside!(
 );
 
 impl fmt::Debug for McpServer {
-    /// Without the configuration: keys stand in it.
+    /// Omits the configuration, which may contain keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Outside(_) => f.write_str("McpServer(***)"),
-            Place::Inside(server) => f.debug_tuple("McpServer").field(server).finish(),
+            ServerKind::External(_) => f.write_str("McpServer(***)"),
+            ServerKind::InProcess(server) => f.debug_tuple("McpServer").field(server).finish(),
         }
     }
 }

@@ -12,19 +12,19 @@ use crate::permission::{Permission, ToolRequest};
 use crate::question::{self, Answers, Questions};
 
 impl Options {
-    /// Adds a hook: `callback` is called whenever the event happens, and the CLI follows its
-    /// response. Several hooks can be added for one event; they run concurrently. Sent as `hooks` in
-    /// the handshake. Default: none.
+    /// Adds a hook: `callback` is called whenever the event happens, and its response controls how the
+    /// CLI continues. Several hooks can be added for one event; they run concurrently. Sent as `hooks`
+    /// in the handshake. Default: none.
     ///
     /// The event is a constant such as [`PreToolUse`](crate::hook::PreToolUse), optionally with a
-    /// [matcher](HookRegistration::matching). The callback receives the event's input and returns
-    /// nothing, a [`HookResponse`](crate::hook::HookResponse), or a `Result` of one of them.
+    /// [matcher](HookRegistration::matching). The callback receives the input of the event and returns
+    /// `()`, a [`HookResponse`](crate::hook::HookResponse), or a `Result` of one of them.
     ///
-    /// The callback runs in a task of its own, so it may take as long as its timeout allows
-    /// ([`Timeouts::hook`](crate::Timeouts::hook)), and delays only the CLI at this point. A callback
-    /// that blocks its thread belongs on [`on_blocking`](Self::on_blocking). If the callback returns
-    /// an error, panics or takes too long, the CLI continues as if there were no hook, with a
-    /// warning, unless the hook was registered to [fail closed](HookRegistration::fail_closed).
+    /// Each callback runs in its own task, up to its timeout
+    /// ([`Timeouts::hook`](crate::Timeouts::hook)), and delays only its own request. Use
+    /// [`on_blocking`](Self::on_blocking) for a callback that blocks its thread. If the callback returns
+    /// an error, panics or times out, the CLI continues as if there were no hook, and a warning is
+    /// reported, unless the hook was registered to [fail closed](HookRegistration::fail_closed).
     ///
     /// ```
     /// use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
@@ -42,7 +42,7 @@ impl Options {
     ///     });
     /// ```
     ///
-    /// The response has to fit the event:
+    /// A response that the event does not support does not compile:
     ///
     /// ```compile_fail,E0277
     /// use claude_agent_kit::Options;
@@ -59,10 +59,10 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.add_hook(registration, callback))
     }
 
-    /// Adds a hook, as [`on`](Self::on) does, with a callback that may block its thread: it runs on a
-    /// thread for blocking work.
+    /// Adds a hook like [`on`](Self::on), with a callback that may block: it runs on a thread for
+    /// blocking work.
     ///
-    /// Such a callback cannot be aborted; one that takes long should check the token of its context.
+    /// Such a callback cannot be aborted. If it takes long, it should check the token of its context.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -82,11 +82,11 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.add_blocking_hook(registration, callback))
     }
 
-    /// Calls `callback` to decide whether a tool may run, where no rule decides that. Sent as
-    /// `--permission-prompt-tool=stdio`. Default: no callback, and what no rule allows is denied.
+    /// Sets the permission callback, which decides about tool calls that no rule decides. Replaces an
+    /// earlier one. Sent as `--permission-prompt-tool=stdio`. Default: no callback; calls that no rule
+    /// allows are denied.
     ///
-    /// Requests are answered independently of each other. If the callback fails, the tool is
-    /// denied.
+    /// Callbacks run concurrently. If the callback fails, the tool call is denied.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -100,7 +100,7 @@ impl Options {
     /// });
     /// ```
     ///
-    /// There is no "ask":
+    /// The callback must decide; it cannot return "ask":
     ///
     /// ```compile_fail,E0277
     /// use claude_agent_kit::Options;
@@ -117,8 +117,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_can_use_tool(callback))
     }
 
-    /// Does the same as [`can_use_tool`](Self::can_use_tool) for a callback that may block its
-    /// thread. The one that is set last counts.
+    /// Sets the permission callback like [`can_use_tool`](Self::can_use_tool), for a callback that may
+    /// block. Replaces an earlier one.
     pub fn can_use_tool_blocking<F, A>(self, callback: F) -> Self
     where
         F: Fn(ToolRequest, CallbackContext) -> A + Send + Sync + 'static,
@@ -127,12 +127,12 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_blocking_can_use_tool(callback))
     }
 
-    /// Lets `handler` answer the model's questions to the user. Sent as
-    /// `--permission-prompt-tool=stdio`. Default: the model cannot ask; the tool for it
-    /// (`AskUserQuestion`) is not offered.
+    /// Sets the handler that answers the model's questions to the user. Replaces an earlier one. Sent as
+    /// `--permission-prompt-tool=stdio`. Default: none; the tool `AskUserQuestion` is not offered to
+    /// the model.
     ///
-    /// It is asked in every permission mode, and whatever the rules say. If it fails, the model is
-    /// told that the questions were not answered. See [`Answers`] for an example.
+    /// The handler is called in every permission mode and regardless of the rules. If it fails, the
+    /// model is informed that the questions were not answered. See [`Answers`] for an example.
     pub fn ask_user<F, R>(self, handler: F) -> Self
     where
         F: Fn(Questions, CallbackContext) -> R + Send + Sync + 'static,
@@ -141,8 +141,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_ask_user(handler))
     }
 
-    /// Does the same as [`ask_user`](Self::ask_user) for a handler that may block its thread, as
-    /// one that reads from a terminal does. The one that is set last counts.
+    /// Sets the handler for questions like [`ask_user`](Self::ask_user), for a handler that may block,
+    /// for example to read from a terminal. Replaces an earlier one.
     pub fn ask_user_blocking<F, A>(self, handler: F) -> Self
     where
         F: Fn(Questions, CallbackContext) -> A + Send + Sync + 'static,
@@ -151,9 +151,9 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.set_blocking_ask_user(handler))
     }
 
-    /// Lets `callback` answer for the user when an MCP server outside this process asks something
-    /// (elicitation). See [`ElicitationResponse`] for an example. Default: what is asked is declined,
-    /// with a warning.
+    /// Sets the callback that answers questions of external MCP servers to the user (elicitation).
+    /// Replaces an earlier one. See [`ElicitationResponse`] for an example. Default: none; questions are
+    /// declined, with a warning.
     ///
     /// If the callback fails, the question is declined.
     pub fn on_elicitation<F, R>(self, callback: F) -> Self
@@ -164,8 +164,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_elicitation(callback))
     }
 
-    /// Does the same as [`on_elicitation`](Self::on_elicitation) for a callback that may block its
-    /// thread. The one that is set last counts.
+    /// Sets the elicitation callback like [`on_elicitation`](Self::on_elicitation), for a callback that
+    /// may block. Replaces an earlier one.
     pub fn on_elicitation_blocking<F, A>(self, callback: F) -> Self
     where
         F: Fn(Elicitation, CallbackContext) -> A + Send + Sync + 'static,
@@ -174,9 +174,9 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_elicitation(callback))
     }
 
-    /// Shows the CLI's dialogs of these kinds with `callback`; `kinds` must not be empty. Sent as
-    /// `supportedDialogKinds` in the handshake. Default: no dialogs are supported, and one that
-    /// comes anyway is left unanswered, with a warning.
+    /// Sets the callback that shows dialogs of the CLI of the given kinds; `kinds` must not be empty.
+    /// Replaces an earlier one. Sent as `supportedDialogKinds` in the handshake. Default: none; requests
+    /// for dialogs get no response, with a warning.
     ///
     /// If the callback fails, the dialog is cancelled.
     ///
@@ -203,8 +203,8 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_dialog(kinds, callback))
     }
 
-    /// Does the same as [`on_user_dialog`](Self::on_user_dialog) for a callback that may block its
-    /// thread. The one that is set last counts, with its kinds.
+    /// Sets the dialog callback like [`on_user_dialog`](Self::on_user_dialog), for a callback that may
+    /// block. Replaces an earlier one and its kinds.
     pub fn on_user_dialog_blocking<F, A>(
         self,
         kinds: impl IntoIterator<Item = impl Into<String>>,
@@ -219,9 +219,9 @@ impl Options {
     }
 
     /// Sets whether all hooks [fail closed](HookRegistration::fail_closed). Sent as `hooks` in
-    /// the handshake. Default: only those that say so.
+    /// the handshake. Default: false; only the hooks that were registered with `fail_closed` do.
     pub fn hooks_fail_closed(self, closed: bool) -> Self {
-        self.told("hooks_fail_closed")
+        self.set_by_builder("hooks_fail_closed")
             .change_callbacks(|callbacks| callbacks.hooks_fail_closed = closed)
     }
 
@@ -236,9 +236,9 @@ impl Options {
     }
 }
 
-/// Tools that must not be offered because nobody here could serve them.
+/// Returns the tools that must not be offered because no callback handles them.
 ///
-/// The CLI offers the model's questions whenever permissions are asked of the host.
+/// With a permission callback, the CLI offers `AskUserQuestion` even without a handler for it.
 pub(crate) fn extra_disallowed_tools(callbacks: &Registry) -> Vec<String> {
     let unserved = callbacks.has_can_use_tool() && !callbacks.has_ask_user();
     unserved.then(|| question::TOOL.to_owned()).into_iter().collect()

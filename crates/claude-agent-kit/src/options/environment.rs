@@ -1,4 +1,4 @@
-//! Options about what the CLI sees of the machine.
+//! Options about directories, environment variables and settings.
 
 use std::path::PathBuf;
 
@@ -11,44 +11,45 @@ use super::{Options, strings};
 
 impl Options {
     /// Sets the working directory of the CLI and its tools. The directory is not checked before the
-    /// start; an empty path counts as none. Sent as the working directory and `PWD` of the process.
-    /// Default: that of this process.
+    /// start; an empty path restores the default. Sent as the working directory and `PWD` of the
+    /// process. Default: the working directory of this process.
     pub fn cwd(self, directory: impl Into<PathBuf>) -> Self {
         let directory = Some(directory.into()).filter(|path| !path.as_os_str().is_empty());
         self.change_settings("cwd", |settings| settings.cwd = directory)
     }
 
-    /// Sets the directory whose project settings, MCP servers and agents are used in place of the
-    /// working directory's: a checkout that is trusted where the other is not. Sent as
-    /// `--project-config-root`. Default: the working directory.
+    /// Sets the directory from which project settings, MCP servers and agents are loaded, for example a
+    /// trusted checkout when the working directory is not trusted. Sent as `--project-config-root`.
+    /// Default: the working directory.
     pub fn project_config_root(self, directory: impl Into<PathBuf>) -> Self {
         self.change_settings("project_config_root", |settings| {
             settings.project_config_root = Some(directory.into());
         })
     }
 
-    /// Adds a directory, beside the working directory, that tools may use. Sent as `--add-dir`.
-    /// Default: none.
+    /// Adds a directory that tools may access in addition to the working directory. Sent as
+    /// `--add-dir`. Default: none.
     pub fn add_dir(self, directory: impl Into<PathBuf>) -> Self {
         self.add_settings("add_dirs", |settings| settings.add_dirs.push(directory.into()))
     }
 
-    /// Sets what the CLI inherits of this process's environment. Sent as the environment of the
-    /// process. Default: everything but the variables of an outer CLI's session.
+    /// Sets which environment variables of this process the CLI inherits. Sent as the environment of
+    /// the process. Default: all except the variables of an outer CLI session.
     pub fn environment(self, policy: EnvironmentPolicy) -> Self {
         self.change_settings("environment", |settings| settings.environment = policy)
     }
 
-    /// Sets a variable for the CLI, beside what it inherits and other variables that are set. Its value is never printed. Sent as
-    /// the environment of the process. Default: those that name this SDK to the CLI.
+    /// Sets an environment variable of the CLI, in addition to the inherited ones. Replaces an earlier
+    /// value of the same variable. Values are masked in `Debug` output. Sent as the environment of the
+    /// process. Default: only the variables that identify the SDK.
     pub fn env(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.add_settings("env", |settings| {
             settings.env.insert(name.into(), Secret::from(value));
         })
     }
 
-    /// Appends a flag of the CLI that these options do not know: its name, or its name and its
-    /// value. The dashes before the name are optional. Sent as the flag itself. Default: none.
+    /// Appends a CLI flag that has no setter: its name, or a pair of name and value. The dashes before
+    /// the name are optional. Sent as the flag itself. Default: none.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -60,9 +61,9 @@ impl Options {
         self.add_settings("extra_args", |settings| settings.extra_args.push(flag))
     }
 
-    /// Adds settings of the CLI's own kind, as [`CliSettings`](crate::settings::CliSettings), as JSON or as
-    /// the path of a file. They take precedence over those of the user. Sent as `--settings`.
-    /// Default: none.
+    /// Sets additional CLI settings, as [`CliSettings`](crate::settings::CliSettings), as JSON or as the
+    /// path of a file. They take precedence over the user's settings. Replaces an earlier value. Sent as
+    /// `--settings`. Default: none.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -74,11 +75,11 @@ impl Options {
         self.change_settings("settings", |all| all.settings = Some(settings.into()))
     }
 
-    /// Sets the sandbox in which commands run. It is merged over the one in
-    /// [`settings`](Self::settings), key by key; what is denied adds up. A sandbox that is enabled
-    /// and not available keeps the CLI from starting, unless it is told otherwise. Where `settings`
-    /// is a file, the file is read at the start and travels by value. Sent as `sandbox` in
-    /// `--settings`. Default: what the user's settings say.
+    /// Sets the sandbox in which commands run. It is merged with the sandbox in
+    /// [`settings`](Self::settings) key by key and takes precedence; lists of denied items are
+    /// concatenated. If the sandbox is enabled but not available, the CLI does not start, unless
+    /// `failIfUnavailable` is false. If `settings` is a file, it is read at the start and passed by
+    /// value. Sent as `sandbox` in `--settings`. Default: the sandbox of the user's settings.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -91,9 +92,9 @@ impl Options {
         self.change_settings("sandbox", |settings| settings.sandbox = Some(Box::new(sandbox)))
     }
 
-    /// Adds settings that restrict whatever the user's say, as [`CliSettings`](crate::settings::CliSettings)
-    /// or JSON. The CLI takes from them only what restricts; policies of the machine take
-    /// precedence. Sent as `--managed-settings`. Default: none.
+    /// Sets settings that restrict the user's settings, as [`CliSettings`](crate::settings::CliSettings)
+    /// or JSON. The CLI uses only their restrictions; policies of the machine take precedence. Replaces
+    /// an earlier value. Sent as `--managed-settings`. Default: none.
     pub fn managed_settings(self, settings: impl Into<ManagedSettings>) -> Self {
         self.change_settings("managed_settings", |all| all.managed_settings = Some(settings.into()))
     }
@@ -105,7 +106,7 @@ impl Options {
     }
 
     /// Sets where the CLI writes a debug log. Sent as `--debug`, or `--debug-file` for a file.
-    /// Default: nowhere.
+    /// Default: no debug log.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -157,7 +158,7 @@ impl<T: Into<String>> From<Vec<T>> for SettingSources {
     }
 }
 
-/// A flag of the CLI, with its value if it has one: made from a name, or from a name and a value.
+/// A flag of the CLI with an optional value, created from a name or from a pair of name and value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraArg((String, Option<Secret>));
 

@@ -1,4 +1,4 @@
-//! Options that stay in this process.
+//! Options that are not sent to the CLI.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,44 +16,44 @@ use crate::group::RunGroup;
 use crate::transport::Transport;
 use crate::warning::Warning;
 
-/// What of the CLI's background work a query waits for before it is over.
+/// The background work that a query waits for before it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Background {
-    /// Agents and workflows. A shell that was left running does not hold the run.
+    /// Agents and workflows, but not background shells.
     #[default]
     Agents,
-    /// Shells too.
+    /// Agents, workflows and background shells.
     All,
 }
 
-/// Whether the version of the CLI is checked before it is started. A version that is known to be too
-/// old is refused by the first two.
+/// Whether the version of the CLI is checked before it is started. `Required` and `Permissive` reject
+/// versions that are too old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VersionCheck {
-    /// In print mode the version has to be known; in a session a CLI whose version cannot be
-    /// determined is used with a warning, since its handshake tells.
+    /// Rejects a CLI of unknown version in print mode, and uses it with a warning otherwise, because
+    /// the handshake follows.
     #[default]
     Required,
-    /// A CLI whose version cannot be determined is used with a warning, in print mode too.
+    /// Uses a CLI of unknown version with a warning, in print mode too.
     Permissive,
-    /// The CLI is not run for its version.
+    /// Does not run `--version`.
     Skip,
 }
 
-/// What gets every warning.
+/// The callback for warnings.
 pub(crate) type OnWarning = Arc<dyn Fn(&Warning) + Send + Sync>;
 
-/// What gets every line of stderr.
+/// The callback for lines of stderr.
 pub(crate) type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct HostOptions {
     pub(crate) cli_path: Option<PathBuf>,
-    /// What runs it, if it is a script.
+    /// The program that runs the CLI if it is a script.
     pub(crate) runtime: Runtime,
-    /// Whom it runs as; who this is, if nobody is named.
+    /// The user that the CLI runs as; `None` for the user of this process.
     pub(crate) user: Option<OsUser>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
     #[cfg(feature = "testing")]
@@ -61,11 +61,11 @@ pub(crate) struct HostOptions {
     pub(crate) print_mode: bool,
     pub(crate) version_check: VersionCheck,
     pub(crate) max_line_bytes: usize,
-    /// None: what the environment or the default says.
+    /// `None` for the value of the environment or the default.
     pub(crate) initialize_timeout: Option<Duration>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) exit_grace: Duration,
-    /// None: what the environment or the default says. Zero: there is none.
+    /// `None` for the value of the environment or the default, zero for no ceiling.
     pub(crate) background_ceiling: Option<Duration>,
     pub(crate) background: Background,
     pub(crate) strict_exit_status: bool,
@@ -74,28 +74,27 @@ pub(crate) struct HostOptions {
     pub(crate) on_warning: Option<OnWarning>,
     pub(crate) on_stderr: Option<OnStderr>,
     pub(crate) max_unwritten_bytes: usize,
-    /// Operations that wait for the handshake.
+    /// Operations that are queued for the handshake.
     pub(crate) waiting_operations: usize,
-    /// Operations that wait for their responses.
+    /// Operations in flight.
     pub(crate) pending_operations: usize,
-    /// None: the default timeout of each operation.
+    /// `None` for the default timeout of each operation.
     pub(crate) operation_timeout: Option<Duration>,
-    /// Hook and permission callbacks that run.
+    /// Hook and permission callbacks that run at a time.
     pub(crate) running_callbacks: usize,
-    /// Those that wait to run.
+    /// Hook and permission callbacks that are queued.
     pub(crate) waiting_callbacks: usize,
-    /// Bytes that wait for a lagging reader.
+    /// Bytes that are kept for a lagging reader.
     pub(crate) backlog: BacklogLimits,
-    /// Why the isolation that was asked for cannot be had.
+    /// Why `isolated` cannot be applied.
     pub(crate) isolation: Option<&'static str>,
-    /// What answers requests of the CLI.
     pub(crate) callbacks: Registry,
-    /// What the callbacks and servers of this process need of the CLI.
+    /// What the callbacks and in-process servers require of the CLI.
     pub(crate) needs: Needs,
 }
 
 impl HostOptions {
-    /// What a run asks of the version of the CLI.
+    /// Returns how the version of the CLI is checked.
     pub(crate) fn version_policy(&self) -> VersionPolicy {
         VersionPolicy {
             print_mode: self.print_mode,
@@ -144,13 +143,14 @@ impl Default for HostOptions {
 }
 
 impl Options {
-    /// Sets the executable of the CLI. What this names is used or refused; nothing else is tried.
-    /// Default: `CLAUDE_CLI_PATH`, then `claude` on `PATH`, then where installers put it.
+    /// Sets the executable of the CLI. If it cannot be executed, the start fails; other locations are
+    /// not searched. Default: `CLAUDE_CLI_PATH`, then `claude` on `PATH`, then the directories used by
+    /// installers.
     pub fn cli_path(self, path: impl Into<PathBuf>) -> Self {
         self.change_host("cli_path", |host| host.cli_path = Some(path.into()))
     }
 
-    /// Sets the program that runs the CLI where [`cli_path`](Self::cli_path) names a script (`.js`,
+    /// Sets the program that runs the CLI if [`cli_path`](Self::cli_path) is a script (`.js`,
     /// `.mjs`, `.ts`, `.tsx`, `.jsx`), and its arguments before the script: `["bun", "--smol"]`. The
     /// program is a path, or a name on `PATH`. Replaces an earlier value. Default: `["node"]`.
     pub fn executable(self, command: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -183,38 +183,38 @@ impl Options {
         self.change_host("version_check", |host| host.version_check = check)
     }
 
-    /// Sets what background work a query waits for. Default: [`Background::Agents`].
+    /// Sets the background work that a query waits for. Default: [`Background::Agents`].
     pub fn wait_for_background(self, background: Background) -> Self {
         self.change_host("wait_for_background", |host| host.background = background)
     }
 
-    /// Makes it an error, not a warning, when the CLI exits with a failure although its last result
-    /// was none. Default: no.
+    /// Sets whether a non-zero exit status after a successful result is an error instead of a warning.
+    /// Default: false.
     pub fn strict_exit_status(self, strict: bool) -> Self {
         self.change_host("strict_exit_status", |host| host.strict_exit_status = strict)
     }
 
-    /// Has the kernel send SIGTERM to the CLI when this process dies without ending it. Linux only; it
-    /// does not slow the start down. A CLI that ignores SIGTERM ends when it sees its stdin closed.
-    /// Replaces an earlier value. Default: true.
+    /// Sets whether the kernel sends SIGTERM to the CLI when this process dies without stopping it.
+    /// Linux only. A CLI that ignores SIGTERM exits when it detects that its stdin is closed. Default:
+    /// true.
     pub fn die_with_parent(self, die: bool) -> Self {
         self.change_host("die_with_parent", |host| host.die_with_parent = die)
     }
 
-    /// Makes every run with these options part of `group`, so that they can be shut down together.
-    /// Replaces an earlier value. Default: no group.
+    /// Adds every run with these options to `group`, so that they can be shut down together. Replaces
+    /// an earlier group. Default: no group.
     pub fn group(self, group: &RunGroup) -> Self {
         self.change(|host| host.group = Some(group.clone()))
     }
 
-    /// Calls `callback` with every warning, also those that come as items of a stream. It must not
-    /// block. Default: no callback.
+    /// Sets a callback for all warnings, including those that are items of a stream. It must not block.
+    /// Replaces an earlier callback. Default: none.
     pub fn on_warning(self, callback: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.change(|host| host.on_warning = Some(Arc::new(callback)))
     }
 
-    /// Calls `callback` with every line that the CLI writes to stderr, without its line break. It
-    /// must not block. Default: no callback; the last 64 KiB are kept for errors.
+    /// Sets a callback for each line that the CLI writes to stderr, without its line break. It must not
+    /// block. Replaces an earlier callback. Default: none; the last 64 KiB are kept for errors.
     pub fn on_stderr(self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.change(|host| host.on_stderr = Some(Arc::new(callback)))
     }

@@ -1,4 +1,4 @@
-//! Limits and timeouts, each as one value.
+//! Limits and timeouts.
 
 use std::time::Duration;
 
@@ -27,76 +27,75 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Makes a value that sets no limit yet.
+    /// Creates a value that sets no limit.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Limits the line of the CLI that is read as a message, in bytes. At least 64 KiB, since the
-    /// CLI's response to the handshake is one line; with less the start fails with
+    /// Limits the length of a line that the CLI writes, in bytes. The minimum is 64 KiB, because the
+    /// response to the handshake is one line; with a smaller value the start fails with
     /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Default: 64 MiB.
     pub fn max_line_bytes(mut self, bytes: usize) -> Self {
         self.max_line_bytes = Some(bytes);
         self
     }
 
-    /// Limits the bytes that may wait to be written to the CLI before sending waits. Default: 16
-    /// MiB.
+    /// Limits the bytes that are queued for writing to the CLI; beyond the limit, sending waits.
+    /// Default: 16 MiB.
     pub fn max_unwritten_bytes(mut self, bytes: usize) -> Self {
         self.max_unwritten_bytes = Some(bytes);
         self
     }
 
-    /// Limits the bytes of messages that may wait for a lagging reader: beyond it the CLI is read
-    /// only while an operation or a callback needs it. Default: 16 MiB.
+    /// Limits the bytes of messages that are kept for a lagging reader; beyond the limit, the SDK reads
+    /// from the CLI only if an operation or a callback requires it. Default: 16 MiB.
     pub fn backlog_soft_bytes(mut self, bytes: usize) -> Self {
         self.backlog_soft_bytes = Some(bytes);
         self
     }
 
-    /// Limits the bytes of messages that may wait while the CLI has to be read: beyond it the
-    /// lagging reader is cut off. Default: 256 MiB.
+    /// Limits the bytes of messages that are kept while the CLI has to be read; beyond the limit, the
+    /// lagging reader gets the error `Lagged`. Default: 256 MiB.
     pub fn backlog_hard_bytes(mut self, bytes: usize) -> Self {
         self.backlog_hard_bytes = Some(bytes);
         self
     }
 
-    /// Limits how many operations may wait for the handshake; beyond it they are refused. Default:
-    /// 16.
+    /// Limits the number of operations that are queued for the handshake; further ones are rejected.
+    /// Default: 16.
     pub fn waiting_operations(mut self, most: usize) -> Self {
         self.waiting_operations = Some(most);
         self
     }
 
-    /// Limits how many operations may wait for their responses; beyond it they are refused.
-    /// Default: 64.
+    /// Limits the number of operations in flight; further ones are rejected. Default: 64.
     pub fn pending_operations(mut self, most: usize) -> Self {
         self.pending_operations = Some(most);
         self
     }
 
-    /// Limits how many hook and permission callbacks run at a time. Default: 256.
+    /// Limits the number of hook and permission callbacks that run concurrently. Default: 256.
     pub fn running_callbacks(mut self, most: usize) -> Self {
         self.running_callbacks = Some(most);
         self
     }
 
-    /// Limits how many more callbacks may wait for their turn; beyond it they are refused, which
-    /// blocks or denies. Default: 4,096.
+    /// Limits the number of callbacks that are queued; further requests are blocked or denied. Default:
+    /// 4,096.
     pub fn waiting_callbacks(mut self, most: usize) -> Self {
         self.waiting_callbacks = Some(most);
         self
     }
 
-    /// Limits how many messages for servers of this process are served at a time. Beyond it 100
-    /// wait, and further ones are answered with an error, with a warning. Default: 128.
+    /// Limits the number of messages that in-process servers handle concurrently. 100 more are queued;
+    /// further ones get an error response and cause a warning. Default: 128.
     pub fn running_mcp_messages(mut self, most: usize) -> Self {
         self.running_mcp_messages = Some(most);
         self
     }
 }
 
-/// Timeouts. Where `None` is accepted, it disables the timeout.
+/// Timeouts. `None`, where it is accepted, disables a timeout.
 ///
 /// ```
 /// use std::time::Duration;
@@ -124,19 +123,19 @@ pub struct Timeouts {
 struct Timeout(Option<Duration>);
 
 impl Timeouts {
-    /// Makes a value that sets no timeout yet.
+    /// Creates a value that sets no timeout.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long the CLI may take for the handshake. Default: the variable
+    /// Sets the timeout of the handshake. Default: the variable
     /// `CLAUDE_CODE_STREAM_CLOSE_TIMEOUT` in milliseconds, or 60 s.
     pub fn initialize(mut self, timeout: Duration) -> Self {
         self.initialize = Some(timeout);
         self
     }
 
-    /// Sets how long the CLI may be silent during a query. `None` or zero disables the timeout.
+    /// Sets how long the CLI may send nothing during a query. `None` or zero disables the timeout.
     /// Default: no timeout, because a tool may run for hours.
     pub fn idle(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.idle = Some(Timeout(timeout.into()));
@@ -144,46 +143,46 @@ impl Timeouts {
     }
 
     /// Sets how long a query waits for background work after its result; `None` or zero disables
-    /// the limit. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or
+    /// the timeout. Default: the variable `CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS` in milliseconds, or
     /// 10 min.
     pub fn background_ceiling(mut self, ceiling: impl Into<Option<Duration>>) -> Self {
         self.background_ceiling = Some(Timeout(ceiling.into()));
         self
     }
 
-    /// Sets how long the CLI may take to exit once its stdin is closed; after that it is stopped.
+    /// Sets the grace period for the CLI to exit after its stdin is closed; then SIGTERM is sent.
     /// Default: 5 s.
     pub fn exit_grace(mut self, grace: Duration) -> Self {
         self.exit_grace = Some(grace);
         self
     }
 
-    /// Sets how long an operation of a session may take, from its write. One call can have another
-    /// timeout: [`Session::with_timeout`](crate::Session::with_timeout). Default: 30 s, or 120 s for
-    /// those that connect to servers or write files.
+    /// Sets the timeout of session operations, from the time when they are written.
+    /// [`Session::with_timeout`](crate::Session::with_timeout) sets another timeout for single calls.
+    /// Default: 30 s, or 120 s for operations that connect to servers or write files.
     pub fn operation(mut self, timeout: Duration) -> Self {
         self.operation = Some(timeout);
         self
     }
 
-    /// Sets how long a hook may take where its registration does not say it. Sent as `timeout` of
-    /// `hooks` in the handshake. Default: 60 s; 25 s for `UserPromptSubmit` and 8 s for
-    /// `MessageDisplay`, which this does not lengthen.
+    /// Sets the timeout of hooks whose registration has none. Sent as `timeout` of `hooks` in the
+    /// handshake. Default: 60 s; 25 s for `UserPromptSubmit` and 8 s for `MessageDisplay`, which this
+    /// option can only shorten.
     pub fn hook(mut self, timeout: Duration) -> Self {
         self.hook = Some(timeout);
         self
     }
 
-    /// Sets how long a permission callback, or one for questions or dialogs, may take; after that
-    /// the tool is denied, the question declined, the dialog cancelled. Default: no timeout,
-    /// because users may have to answer.
+    /// Sets the timeout of callbacks for permissions, questions and dialogs; when it expires, the tool
+    /// call is denied, the question declined or the dialog cancelled. Default: no timeout, because
+    /// users may have to answer.
     pub fn permission(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.permission = Some(Timeout(timeout.into()));
         self
     }
 
     /// Sets how long a callback may continue after its request was cancelled; then its task is
-    /// aborted. Zero aborts at once. Default: 1 s.
+    /// aborted. Zero aborts immediately. Default: 1 s.
     pub fn cancel_grace(mut self, grace: Duration) -> Self {
         self.cancel_grace = Some(grace);
         self
@@ -191,8 +190,8 @@ impl Timeouts {
 }
 
 impl Options {
-    /// Sets limits in bytes and numbers. Replaces those limits that the value sets, and no others.
-    /// Default: those of [`Limits`].
+    /// Sets limits in bytes and numbers. Replaces only the limits that the value sets. Default: those
+    /// of [`Limits`].
     pub fn limits(self, limits: Limits) -> Self {
         self.given("limits.max_line_bytes", limits.max_line_bytes, |host, bytes| {
             host.max_line_bytes = bytes;
@@ -227,8 +226,7 @@ impl Options {
         )
     }
 
-    /// Sets timeouts. Replaces those timeouts that the value sets, and no others. Default: those of
-    /// [`Timeouts`].
+    /// Sets timeouts. Replaces only the timeouts that the value sets. Default: those of [`Timeouts`].
     pub fn timeouts(self, timeouts: Timeouts) -> Self {
         self.given("timeouts.initialize", timeouts.initialize, |host, timeout| {
             host.initialize_timeout = Some(timeout);

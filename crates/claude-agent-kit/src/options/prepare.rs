@@ -306,7 +306,7 @@ fn name_sources(options: &Options, problem: &mut Problem) {
     let mut places = Vec::new();
     for option in &problem.options {
         let sources: Vec<String> =
-            options.origins.elsewhere(option).map(ToString::to_string).collect();
+            options.origins.not_from_builder(option).map(ToString::to_string).collect();
         if !sources.is_empty() {
             places.push(format!("`{option}` comes from {}", sources.join(", ")));
         }

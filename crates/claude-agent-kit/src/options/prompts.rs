@@ -1,4 +1,4 @@
-//! Options about prompts and what comes back.
+//! Options about prompts and output.
 
 use claude_wire::Json;
 use claude_wire::launch::{Include, Secret, SystemPrompt};
@@ -6,10 +6,10 @@ use claude_wire::launch::{Include, Secret, SystemPrompt};
 use super::Options;
 
 impl Options {
-    /// Sets the system prompt: a text, or a [`SystemPrompt`] that is read from a file, has a part that
-    /// is the same in every conversation, or adds to the CLI's own. Texts in the handshake may be long
-    /// and do not appear in the process list. A part that the value does not name keeps what was set
-    /// before. Sent as `systemPrompt`, `appendSystemPrompt`, `excludeDynamicSections` and
+    /// Sets the system prompt: a text, or a [`SystemPrompt`] that is read from a file, has a cacheable
+    /// part, or extends the system prompt of the CLI. Parts that the value does not set keep their
+    /// earlier values. Texts in the handshake can be long and do not appear in the process list. Sent as
+    /// `systemPrompt`, `appendSystemPrompt`, `excludeDynamicSections` and
     /// `systemPromptSnapshot` in the handshake, `--system-prompt`, `--append-system-prompt`,
     /// `--exclude-dynamic-system-prompt-sections` and `--system-prompt-snapshot` in print mode, and
     /// `--system-prompt-file` for a file. Default: the CLI's own.
@@ -46,22 +46,22 @@ impl Options {
         options
     }
 
-    /// Replaces what the CLI tells the model in plan mode. Not in print mode. Sent as
-    /// `planModeInstructions` in the handshake. Default: the CLI's own text.
+    /// Replaces the instructions for the model in plan mode. Not supported in print mode. Sent as
+    /// `planModeInstructions` in the handshake. Default: the instructions of the CLI.
     pub fn plan_mode_instructions(self, text: impl Into<String>) -> Self {
         self.change_settings("plan_mode_instructions", |settings| {
             settings.plan_mode_instructions = Some(Secret::from(text));
         })
     }
 
-    /// Passes prompts to the model unchanged: nothing in them is a command of the CLI or the
-    /// mention of a file. Not in print mode. Sent as `client_composed` in each message. Default:
-    /// no.
+    /// Sets whether prompts are passed to the model verbatim, without interpreting slash commands and
+    /// file mentions. Not supported in print mode. Sent as `client_composed` in each message. Default:
+    /// false.
     pub fn verbatim_prompts(self, verbatim: bool) -> Self {
         self.change_settings("verbatim_prompts", |settings| settings.verbatim_prompts = verbatim)
     }
 
-    /// Sets the JSON schema of the answer; the result then has `structured_output`. Sent as
+    /// Sets the JSON schema of the answer, which the result contains as `structured_output`. Sent as
     /// `jsonSchema` in the handshake, and `--json-schema` in print mode. Default: none.
     pub fn output_schema(self, schema: impl Into<Json>) -> Self {
         self.change_settings("output_schema", |settings| {
@@ -69,10 +69,9 @@ impl Options {
         })
     }
 
-    /// Sets the messages that the CLI sends on request only, such as the pieces of answers as they
-    /// come. Replaces an earlier value. Sent as `--include-partial-messages`, `--include-hook-events`,
-    /// and `forwardSubagentText`, `agentProgressSummaries` and `promptSuggestions` in the handshake.
-    /// Default: none of them.
+    /// Sets the optional messages that the CLI sends, such as partial messages. Replaces an earlier
+    /// value. Sent as `--include-partial-messages`, `--include-hook-events`, and `forwardSubagentText`,
+    /// `agentProgressSummaries` and `promptSuggestions` in the handshake. Default: none.
     ///
     /// ```
     /// use claude_agent_kit::{Include, Options};

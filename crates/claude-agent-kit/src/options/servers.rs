@@ -3,24 +3,23 @@
 use std::path::PathBuf;
 
 use super::Options;
-use crate::mcp::{McpServer, Place};
+use crate::mcp::{McpServer, ServerKind};
 
 impl Options {
     /// Adds an MCP server: a [`StdioServer`](crate::mcp::StdioServer) or a
-    /// [`RemoteServer`](crate::mcp::RemoteServer) that the CLI connects to, JSON in the CLI's own
-    /// shape, or a server of this process (`ToolServer`, `RmcpServer`,
-    /// [`RawServer`](crate::mcp::RawServer)). Replaces a server of the same name. Sent as
-    /// `--mcp-config`. Default: those of the user's settings.
+    /// [`RemoteServer`](crate::mcp::RemoteServer) that the CLI connects to, JSON in the format of the
+    /// CLI, or an in-process server (`ToolServer`, `RmcpServer`,
+    /// [`RawServer`](crate::mcp::RawServer)). Replaces a server of the same name. Servers of the user's
+    /// settings remain available. Sent as `--mcp-config`. Default: none.
     ///
-    /// The CLI knows the tool `add` of the server `calc` as `mcp__calc__add`. That is what
-    /// [`allowed_tools`](Self::allowed_tools) must name for the tool to run without asking;
-    /// `mcp__calc` names all tools of the server.
+    /// In the CLI, the tool `add` of the server `calc` has the name `mcp__calc__add`. Use this name in
+    /// [`allowed_tools`](Self::allowed_tools) to run the tool without permission, or `mcp__calc` for all
+    /// tools of the server.
     ///
-    /// Names of servers of this process have 1 to 64 letters, digits, `_` and `-`; another name is
-    /// refused when a session starts ([`InvalidOptions`](crate::ErrorKind::InvalidOptions)), and so
-    /// is a tool whose name with the server's (`mcp__server__tool`) is longer than 128 characters.
-    /// A name with `__`, or with `_` at its end, works; but a rule that allows the whole server has
-    /// to be written `mcp__server__*` then.
+    /// The name of an in-process server has 1 to 64 letters, digits, `_` and `-`, and the full name of a
+    /// tool (`mcp__server__tool`) has at most 128 characters; otherwise the start fails with
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions). If the name of a server contains `__` or
+    /// ends with `_`, the rule that allows the whole server is `mcp__server__*`.
     ///
     /// ```
     /// use claude_agent_kit::mcp::{RemoteServer, StdioServer};
@@ -38,24 +37,24 @@ impl Options {
         self.host.callbacks.servers.remove(&name);
         self.settings.mcp_servers.remove(&name);
         match server.into().0 {
-            Place::Outside(config) => {
+            ServerKind::External(config) => {
                 self = self.add_settings("mcp", |settings| settings.mcp_servers.set(name, config));
             }
-            Place::Inside(server) => self.host.callbacks.servers.add(name, server),
+            ServerKind::InProcess(server) => self.host.callbacks.servers.add(name, server),
         }
         self.change(|host| host.needs.servers = host.callbacks.servers.names().collect())
     }
 
-    /// Sets the files that configure MCP servers, in the CLI's own shape, beside those of
-    /// [`mcp`](Self::mcp). Replaces earlier files. Sent as `--mcp-config`. Default: none.
+    /// Sets files that configure further MCP servers, in the format of the CLI. Replaces earlier files,
+    /// but not the servers of [`mcp`](Self::mcp). Sent as `--mcp-config`. Default: none.
     pub fn mcp_config_files(self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.change_settings("mcp_config_files", |settings| {
             settings.mcp_config_files = files.into_iter().map(Into::into).collect();
         })
     }
 
-    /// Uses only the MCP servers of these options, and none of the user's settings. Sent as
-    /// `--strict-mcp-config`. Default: no.
+    /// Sets whether only the MCP servers of these options are used, and those of the user's settings
+    /// are ignored. Sent as `--strict-mcp-config`. Default: false.
     pub fn mcp_strict(self, strict: bool) -> Self {
         self.change_settings("mcp_strict", |settings| settings.strict_mcp_config = strict)
     }

@@ -1,4 +1,4 @@
-//! The CLI of a demo program.
+//! Options of example programs.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,10 +7,10 @@ use claude_agent_testkit::sim::Sim;
 
 use crate::Options;
 
-/// Returns options for a demo or example program: the CLI that the command line names with
-/// `--cli PATH`, or a simulated one if it names none.
+/// Returns options for an example program: with the CLI of the command-line argument `--cli PATH`, or
+/// with a simulated CLI if there is none.
 ///
-/// `--cli claude` stands for the CLI that is installed. See [`Options::simulated`] for `sim`.
+/// `--cli claude` selects the installed CLI. See [`Options::simulated`] for `sim`.
 pub fn demo_options(sim: impl Into<Sim>) -> Options {
     from_arguments(sim.into(), env::args_os())
 }

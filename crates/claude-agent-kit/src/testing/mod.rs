@@ -1,7 +1,7 @@
-//! Runs without a model: a simulated CLI, faults, recordings. Feature `testing`.
+//! Testing without a model: a simulated CLI, fault injection, recordings. Requires the feature `testing`.
 //!
-//! [`Options::simulated`](crate::Options::simulated) replaces the CLI by a simulated one inside this process, which needs no
-//! network, no key and no money:
+//! [`Options::simulated`](crate::Options::simulated) replaces the CLI by a simulated one in this process, without
+//! network access, API key or cost:
 //!
 //! ```
 //! use claude_agent_kit::testing::{Reply, Script};
@@ -19,12 +19,12 @@
 //!
 //! | call | effect |
 //! |---|---|
-//! | [`Options::simulated`](crate::Options::simulated) | runs on a simulated CLI that follows a [`Script`], or a [`Sim`] with faults |
-//! | [`Options::recorded_to`](crate::Options::recorded_to) | records every run, whatever CLI it uses |
-//! | [`Options::replayed`](crate::Options::replayed) | runs on a recording in place of a CLI |
+//! | [`Options::simulated`](crate::Options::simulated) | uses a simulated CLI that follows a [`Script`], or a [`Sim`] with faults |
+//! | [`Options::recorded_to`](crate::Options::recorded_to) | records every run, with any CLI |
+//! | [`Options::replayed`](crate::Options::replayed) | replays a recording instead of starting a CLI |
 //!
-//! The types are those of `claude-agent-testkit`, which also has programs for other clients. The guide
-//! has a [chapter](crate::guide::testing) on them.
+//! The types are those of `claude-agent-testkit`, which also contains programs for other clients. See the
+//! [guide](crate::guide::testing) for a tutorial.
 
 mod demo;
 mod recorded;
@@ -44,5 +44,5 @@ pub(crate) use recorded::ExitTap;
 pub use recorded::Recorder;
 pub use replayed::Replay;
 
-/// The capacity of a stream between the host and a CLI in memory: that of a pipe of Linux.
+/// The capacity of a stream between the host and an in-memory CLI, the same as that of a Linux pipe.
 const PIPE: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Runs that are recorded.
+//! Recording of runs.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,17 +19,17 @@ use crate::lock::lock;
 use crate::transport::{Connection, Exit, Running};
 
 impl Options {
-    /// Records every run: both directions, stderr and the exit of the CLI, whatever CLI it is, a
-    /// process of this machine included. Takes a [`Recorder`], or a directory in which each run
-    /// leaves one `.wire` file. Replaces an earlier recorder. Default: no recording.
+    /// Records every run, with any CLI: both directions, stderr and the exit status. Takes a
+    /// [`Recorder`], or a directory in which each run creates a `.wire` file. Replaces an earlier
+    /// recorder. Default: no recording.
     ///
-    /// A recording holds prompts, results and arguments: review it before you share it.
+    /// A recording contains prompts, results and arguments: review it before you share it.
     pub fn recorded_to(self, recorder: impl Into<Recorder>) -> Self {
         self.change(|host| host.recorder = Some(recorder.into()))
     }
 }
 
-/// Keeps the recordings of runs, in memory or in a directory. Clones share them.
+/// Stores recordings of runs, in memory or in a directory. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -60,11 +60,11 @@ impl Recorder {
         Self { shared: Arc::new(Shared { directory, ..Shared::default() }) }
     }
 
-    /// Returns the recordings, in the order in which the runs started. That of a run that is still
-    /// running ends where it is.
+    /// Returns the recordings, in the order in which the runs started. The recording of an active run
+    /// contains everything up to now.
     ///
     /// # Errors
-    /// When a file cannot be read, or could not be written while its run was recorded.
+    /// Fails if a file cannot be read, or could not be written during its run.
     pub fn recordings(&self) -> io::Result<Vec<Recording>> {
         let runs = lock(&self.shared.runs).clone();
         runs.iter().map(Run::recording).collect()
@@ -121,7 +121,7 @@ impl Run {
     }
 }
 
-/// Creates a file with a name that no other run has.
+/// Creates a file with a unique name.
 fn new_file(directory: &Path) -> io::Result<(File, PathBuf)> {
     static RUNS: AtomicU64 = AtomicU64::new(1);
     fs::create_dir_all(directory)?;
@@ -155,7 +155,7 @@ impl From<&str> for Recorder {
     }
 }
 
-/// What the taps of one run share.
+/// The state that the taps of one run share.
 #[derive(Clone)]
 struct Tap {
     tape: RecordingWriter,
@@ -199,7 +199,7 @@ impl Tap {
         }
     }
 
-    /// Records the exit, as the last entry: what the CLI wrote before it may still be unread.
+    /// Records the exit as the last entry, after stdout has been read.
     fn exit(&self, exit: recording::Exit) {
         let mut state = lock(&self.state);
         if state.exit.replace(exit).is_none() && state.output_ended {
@@ -236,7 +236,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for WriteTap<W> {
     }
 }
 
-// On the fields' own drop the stream is closed; the CLI cannot react before the drop of `self`.
+// Recorded before the field `inner` is dropped, so before the CLI can react to the closed stream.
 impl<W> Drop for WriteTap<W> {
     fn drop(&mut self) {
         self.tap.close_input();
@@ -277,7 +277,7 @@ impl<R> Drop for ReadTap<R> {
     }
 }
 
-/// Records how a CLI exits.
+/// Records the exit status of a CLI.
 pub(crate) struct ExitTap(Tap);
 
 impl ExitTap {
@@ -285,7 +285,7 @@ impl ExitTap {
         match exit {
             Exit::Code(code) => self.0.exit(recording::Exit::Code(code)),
             Exit::Signal(signal) => self.0.exit(recording::Exit::Signal(signal)),
-            // The format has no entry for an exit that is not known.
+            // The format has no entry for an unknown exit status.
             Exit::Unknown => {}
         }
     }

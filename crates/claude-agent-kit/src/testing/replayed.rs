@@ -1,4 +1,4 @@
-//! Runs on a recording.
+//! Runs with a recording.
 
 use std::fmt;
 use std::future::ready;
@@ -15,21 +15,21 @@ use crate::lock::lock;
 use crate::transport::{ChildFuture, Connecting, Connection, Exit, Launch, Transport};
 
 impl Options {
-    /// Runs on a recording in place of a CLI: a [`Recording`], which is replayed strictly, or a
-    /// [`Replay`], which also keeps the mismatch. Replaces an earlier
+    /// Replays a recording instead of starting a CLI: a [`Recording`], which is replayed strictly, or a
+    /// [`Replay`], which also returns the mismatch. Replaces an earlier
     /// [`transport`](Self::transport). Default: the real CLI.
     ///
-    /// Every run replays the recording from its start. Where the host does not send what was recorded,
-    /// the run fails and its error has the difference in its stderr text.
+    /// Every run replays the recording from its start. If the messages of the host differ from the
+    /// recording, the run fails, and the stderr text of the error contains the difference.
     pub fn replayed(self, replay: impl Into<Replay>) -> Self {
         self.transport(replay.into())
     }
 }
 
-/// A recording that runs replay. Clones share the mismatch.
+/// A recording to be replayed. Clones share the mismatch.
 ///
-/// A strict replay accepts what was recorded, with other ids, and not the order of what the host does
-/// concurrently. A lenient one accepts any message of the recorded kinds, in any order.
+/// A strict replay accepts the recorded messages, with other IDs and with concurrent messages in any
+/// order. A lenient replay accepts any message of the recorded types, in any order.
 ///
 /// ```
 /// use claude_agent_kit::testing::{Recorder, Replay, Reply, Script};
@@ -56,17 +56,18 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Creates a replay that accepts what was recorded.
+    /// Creates a replay that accepts only the recorded messages.
     pub fn strict(recording: Recording) -> Self {
         Self { player: Player::new(recording).strict(), mismatch: Arc::default() }
     }
 
-    /// Creates a replay that accepts any message of the recorded kinds, in any order.
+    /// Creates a replay that accepts any message of the recorded types, in any order.
     pub fn lenient(recording: Recording) -> Self {
         Self { player: Player::new(recording).lenient(), mismatch: Arc::default() }
     }
 
-    /// Returns the first difference between the recording and what the host sent, in any run so far.
+    /// Returns the first difference between the recording and the messages of the host, in any run so
+    /// far.
     pub fn mismatch(&self) -> Option<Mismatch> {
         lock(&self.mismatch).clone()
     }
@@ -99,7 +100,7 @@ impl Transport for Replay {
         let (stderr, errors) = duplex(PIPE);
         let playing = play(player, self.mismatch.clone(), input, output, errors);
         let mut task = Task(tokio::spawn(playing));
-        // A task that was aborted, or whose runtime is gone, ended like a process that was killed.
+        // An aborted task, or one whose runtime was shut down, counts as a killed process.
         let child =
             ChildFuture::new(
                 async move { (&mut task.0).await.map_or(Exit::Signal(9), Exit::from) },
@@ -120,7 +121,7 @@ async fn play(
         Err(difference) => {
             let text = format!("the host does not follow the recording: {difference}\n");
             lock(&mismatch).get_or_insert(difference);
-            // A host that does not read stderr still has the mismatch.
+            // The mismatch is also available if the host does not read stderr.
             drop(stderr.write_all(text.as_bytes()).await);
             recording::Exit::Code(1)
         }

@@ -1,4 +1,4 @@
-//! Runs on a simulated CLI.
+//! Runs with a simulated CLI.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use crate::Options;
 use crate::transport::{ChildFuture, Connecting, Connection, Launch, Transport};
 
 impl Options {
-    /// Runs on a simulated CLI inside this process: a [`Script`](super::Script) that says what the
-    /// model answers, or a [`Sim`], which also has faults, a version and a model to ask. Replaces an
-    /// earlier [`transport`](Self::transport). Default: the real CLI.
+    /// Uses a simulated CLI in this process: a [`Script`](super::Script) with the answers of the model,
+    /// or a [`Sim`], which also has faults, a version and a handle to the model. Replaces an earlier
+    /// [`transport`](Self::transport). Default: the real CLI.
     ///
-    /// All runs with these options and their clones share the script, so that its counts continue
-    /// from run to run: a first run can fail and a second one succeed. The simulated CLI gets the
-    /// arguments, the working directory and the variables that the options set; no variable of
-    /// this process. Its tools are real: `Bash` runs a shell. Timeouts, pauses and delays follow the
-    /// clock of Tokio, also a paused one.
+    /// All runs with these options and their clones share the script and its counters, so that a first
+    /// run can fail and a second one succeed. The simulated CLI receives the arguments, the working
+    /// directory and the variables of the options, but no variables of this process. Its tools are
+    /// real: `Bash` runs a shell. Timeouts, pauses and delays use the clock of Tokio, which can be
+    /// paused.
     ///
     /// ```
     /// use claude_agent_kit::testing::{Fault, Faults, Reply, Script, Sim};
@@ -26,7 +26,7 @@ impl Options {
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> claude_agent_kit::Result<()> {
-    /// // A CLI that crashes before it reports the result.
+    /// // The CLI exits before it sends the result.
     /// let sim = Sim::new()
     ///     .script(Script::new().otherwise([Reply::text("Hello.")]))
     ///     .faults(Faults::new().before("result", Fault::Exit(3)));

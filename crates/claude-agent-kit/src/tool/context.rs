@@ -1,4 +1,4 @@
-//! What a call knows besides its arguments.
+//! The context of a tool call.
 
 use claude_wire::id::{SessionId, ToolUseId};
 use claude_wire::{Extra, Json};
@@ -7,31 +7,31 @@ use crate::callback::CancelToken;
 use crate::error::Result;
 use crate::mcp::McpClient;
 
-/// What a tool knows of a call besides its arguments.
+/// The context of a tool call.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// The session, if it is known by now.
+    /// The session ID, if it is already known.
     pub session_id: Option<SessionId>,
-    /// The call, as messages and hooks name it.
+    /// The ID of the call, as in messages and hooks.
     pub tool_use_id: Option<ToolUseId>,
-    /// Tells when the call is withdrawn. Its future is dropped then, so this is for what it has
-    /// started elsewhere: tasks, threads, processes.
+    /// Signals that the call was cancelled. The future of the call is dropped then; use the token to
+    /// cancel tasks, threads and processes that it has started.
     pub cancel: CancelToken,
-    /// The CLI, as the client of this server.
+    /// The CLI as the client of this server.
     pub client: McpClient,
     pub(super) progress_token: Option<Json>,
 }
 
 impl ToolContext {
-    /// Reports the progress of the call to the CLI and waits for its acknowledgement: a number of
-    /// steps done, or a [`ToolProgress`]. Does nothing if the CLI did not ask for progress.
+    /// Reports the progress of the call, a number of steps or a [`ToolProgress`], and waits for the
+    /// acknowledgement of the CLI. Does nothing if the CLI did not request progress.
     ///
     /// # Errors
-    /// Those of [`McpClient::notify`].
+    /// Returns the errors of [`McpClient::notify`].
     ///
     /// # Cancel safety
-    /// That of [`McpClient::notify`].
+    /// Same as [`McpClient::notify`].
     pub async fn progress(&self, progress: impl Into<ToolProgress>) -> Result<()> {
         let ToolProgress { done, total, message } = progress.into();
         let Some(token) = &self.progress_token else { return Ok(()) };
@@ -49,7 +49,7 @@ impl ToolContext {
     }
 }
 
-/// How far a tool call is, for [`ToolContext::progress`].
+/// The progress of a tool call, for [`ToolContext::progress`].
 ///
 /// ```
 /// use claude_agent_kit::ToolProgress;
@@ -65,12 +65,13 @@ pub struct ToolProgress {
 }
 
 impl ToolProgress {
-    /// Creates a report of this much done, in any unit. It should increase with each report.
+    /// Creates a progress report with the amount of work done, in any unit. It should increase with
+    /// each report.
     pub fn new(done: f64) -> Self {
         Self { done, total: None, message: None }
     }
 
-    /// Sets how much there is to do, in the same unit. Default: not known.
+    /// Sets the total amount of work, in the same unit. Default: unknown.
     pub fn total(mut self, total: f64) -> Self {
         self.total = Some(total);
         self

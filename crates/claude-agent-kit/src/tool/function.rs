@@ -1,4 +1,4 @@
-//! What can be the function of a tool.
+//! Functions and closures that implement a tool.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,8 +20,8 @@ use super::{ToolContext, ToolError, ToolOutput, ToolResult};
 /// });
 /// ```
 ///
-/// The type of each argument is written out, since a closure may have one or two. It is implemented
-/// for these functions only.
+/// The arguments of a closure need type annotations, because a closure may have one or two of them.
+/// The trait is sealed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the function of a tool",
     label = "expected an async function of its arguments, or of its arguments and a `ToolContext`",
@@ -31,17 +31,17 @@ use super::{ToolContext, ToolError, ToolOutput, ToolResult};
 pub trait ToolFunction<A, M>: Send + Sync + 'static + sealed::Sealed<A, M> {
     /// Calls the function.
     #[doc(hidden)]
-    fn call(&self, arguments: A, context: ToolContext) -> Calling;
+    fn call(&self, arguments: A, context: ToolContext) -> CallFuture;
 }
 
-/// A call of a tool.
-type Calling = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+/// The future of a tool call.
+type CallFuture = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
 
-/// Of the arguments alone.
+/// Marks functions of the arguments.
 #[derive(Debug)]
 pub struct Plain<O>(std::marker::PhantomData<O>);
 
-/// Of the arguments and the context.
+/// Marks functions of the arguments and the context.
 #[derive(Debug)]
 pub struct WithContext<O>(std::marker::PhantomData<O>);
 
@@ -57,7 +57,7 @@ where
     R: Future<Output = Result<O, ToolError>> + Send + 'static,
     O: ToolOutput,
 {
-    fn call(&self, arguments: A, _: ToolContext) -> Calling {
+    fn call(&self, arguments: A, _: ToolContext) -> CallFuture {
         result(self(arguments))
     }
 }
@@ -70,14 +70,14 @@ where
     R: Future<Output = Result<O, ToolError>> + Send + 'static,
     O: ToolOutput,
 {
-    fn call(&self, arguments: A, context: ToolContext) -> Calling {
+    fn call(&self, arguments: A, context: ToolContext) -> CallFuture {
         result(self(arguments, context))
     }
 }
 
 fn result<O: ToolOutput>(
     call: impl Future<Output = Result<O, ToolError>> + Send + 'static,
-) -> Calling {
+) -> CallFuture {
     Box::pin(async move {
         match call.await {
             Ok(output) => output.into_result().unwrap_or_else(Into::into),

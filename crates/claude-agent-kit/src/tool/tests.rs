@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{NoArguments, Tool, ToolError, ToolOutput, ToolResult, is_object, read, schema};
+use super::{NoArguments, Tool, ToolError, ToolOutput, ToolResult, deserialize, is_object, schema};
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct Point {
@@ -105,7 +105,8 @@ fn invalid_argument_is_reported_with_its_path() {
         ("{}", Some("missing field `points`")),
         ("null", Some("invalid type: null")),
     ] {
-        let error = read::<Nested>(&Json::from_text(text).unwrap()).err().map(|e| e.to_string());
+        let error =
+            deserialize::<Nested>(&Json::from_text(text).unwrap()).err().map(|e| e.to_string());
         match (&error, expected) {
             (Some(error), Some(expected)) => assert!(error.starts_with(expected), "{error}"),
             _ => assert_eq!(error.as_deref(), expected, "{text}"),
@@ -116,7 +117,7 @@ fn invalid_argument_is_reported_with_its_path() {
 #[test]
 fn lone_surrogate_in_an_argument_is_accepted() {
     let broken = Json::from_text(r#""\ud83d""#).unwrap();
-    assert_eq!(read::<String>(&broken).unwrap(), "\u{fffd}");
+    assert_eq!(deserialize::<String>(&broken).unwrap(), "\u{fffd}");
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn doc_comments_are_schema_descriptions() {
     assert!(point.get("$schema").is_none());
     assert!(is_object(&schema::<Point>()) && is_object(&schema::<NoArguments>()));
     assert!(!is_object(&schema::<Vec<Point>>()) && !is_object(&schema::<String>()));
-    assert!(read::<NoArguments>(&Json::from(json!({"more": [1]}))).is_ok());
+    assert!(deserialize::<NoArguments>(&Json::from(json!({"more": [1]}))).is_ok());
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Group {
             |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
         for row in TABLE.iter().filter(belongs).filter(|row| level_of(row) < highest) {
             (row.replace)(all, &unset);
-            all.origins.forget(row.name);
+            all.origins.remove(row.name);
         }
     }
 }

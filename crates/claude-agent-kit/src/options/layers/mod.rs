@@ -216,7 +216,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
 /// when it is used.
 fn contradictions(options: &Options, builder: &Options) -> Vec<Problem> {
     let own = prepare::problems(builder);
-    let elsewhere = |name: &&str| options.origins.elsewhere(name).next().is_some();
+    let elsewhere = |name: &&str| options.origins.not_from_builder(name).next().is_some();
     let mut found = prepare::problems(options);
     found.retain(|problem| problem.options.iter().any(elsewhere) || !own.contains(problem));
     found

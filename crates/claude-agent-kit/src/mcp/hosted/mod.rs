@@ -1,9 +1,9 @@
-//! Servers that were written with the official Rust MCP SDK.
+//! In-process servers written with the official Rust MCP SDK.
 //!
-//! Such a server runs in a task of its own for each session. What the CLI sends is put into its
-//! transport in order; what it sends is the answer to a message that waits, or a message of its own.
-//! The SDK answers nothing when a handler panics, goes on with one that is cancelled, and waits for
-//! those that run when it is to end: so every handler runs under a guard.
+//! Such a server runs in a separate task for each session. Messages of the CLI are passed to its
+//! transport in order; messages of the server are responses or its own requests and notifications. The
+//! MCP SDK does not respond if a handler panics, does not stop cancelled handlers, and waits for running
+//! handlers when it ends. Therefore every handler is wrapped in a guard.
 
 #[cfg(test)]
 mod tests;
@@ -32,18 +32,17 @@ use super::{Connection, Incoming, McpClient, McpContext, Reply, Server, Serving}
 use crate::lock::lock;
 use crate::panics;
 
-/// Messages for a server that it has not read yet. Beyond it they are refused: notifications are
-/// acknowledged at once, so nothing else limits their number.
+/// The maximum number of messages that a server has not read. Further ones are rejected: notifications
+/// are acknowledged immediately, so nothing else limits their number.
 const MAX_UNREAD_MESSAGES: usize = 1_024;
 
 type Start = Arc<dyn Fn(Bridge, CancellationToken) + Send + Sync>;
 
-/// An MCP server that was written with the official Rust MCP SDK (`rmcp`), its macros included.
+/// An MCP server written with the official Rust MCP SDK (`rmcp`) and its macros.
 ///
-/// It is given as a function that makes one, because options serve many sessions and each has a
-/// server of its own. The SDK's types are part of this API, so it follows that SDK's versions and
-/// not ours. The SDK writes messages to `tracing`, arguments included, at the levels `debug` and
-/// `info`; turn its targets down if that must not be.
+/// The server is created by a function, because each session needs its own server. The types of `rmcp`
+/// are part of this API, which therefore follows the versions of `rmcp`. Note that `rmcp` logs messages,
+/// including arguments, to `tracing` at the levels `debug` and `info`; filter its targets if necessary.
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct RmcpServer {
@@ -52,7 +51,7 @@ pub struct RmcpServer {
 }
 
 impl RmcpServer {
-    /// Makes a server; `make` makes the handler of a session.
+    /// Creates a server; `make` creates the handler of each session.
     pub fn new<H, F>(make: F) -> Self
     where
         H: ServerHandler,
@@ -61,17 +60,16 @@ impl RmcpServer {
         let make = Arc::new(make);
         let start: Start = Arc::new(move |bridge, over| {
             let make = make.clone();
-            let closes = Closes(bridge.waiting.clone());
+            let close_guard = CloseGuard(bridge.waiting.clone());
             drop(tokio::spawn(async move {
-                // Goes last, however this ends: code of the host runs here that may panic.
-                let _closes = closes;
-                // The factory is the host's, and may panic.
+                // Dropped last, even if code of the host panics.
+                let _close_guard = close_guard;
                 if let Ok(handler) = panics::catch(|| make()) {
-                    let guarded = Guarded { handler, over: over.clone() };
+                    let guarded = GuardedHandler { handler, over: over.clone() };
                     if let Ok(service) = guarded.serve_with_ct(bridge, over).await {
                         drop(service.waiting().await);
                     } else {
-                        // Its error would show the message.
+                        // The error would contain the message.
                         tracing::debug!("the server did not start");
                     }
                 }
@@ -80,7 +78,8 @@ impl RmcpServer {
         Self { limit: None, start }
     }
 
-    /// How long a request may take; then it is answered with an error. Default: as long as it likes.
+    /// Sets the timeout of requests; when it expires, the request fails with an error. Default: no
+    /// timeout.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.limit = limit.into();
         self
@@ -93,7 +92,7 @@ impl Server for RmcpServer {
     }
 
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
-        Arc::new(Hosted {
+        Arc::new(RmcpConnection {
             start: self.start.clone(),
             client: client.clone(),
             running: Mutex::new(None),
@@ -107,33 +106,33 @@ impl fmt::Debug for RmcpServer {
     }
 }
 
-/// The server of one session. It starts with its first message, when there is a runtime for sure.
-struct Hosted {
+/// The server of one session. It starts with the first message, when a runtime is available.
+struct RmcpConnection {
     start: Start,
     client: McpClient,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<ServerTask>>,
 }
 
-struct Running {
+struct ServerTask {
     messages: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<PendingResponses>>,
     /// Ends the server and all its handlers with the session.
     _over: DropGuard,
 }
 
-/// Requests of the CLI that wait for their answers, by their ids as the server reads them: it may
-/// write them in another way than the CLI did.
+/// The requests of the CLI in flight, by their IDs as `rmcp` parses them: it may write them differently
+/// than the CLI did.
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingResponses {
     answers: HashMap<RequestId, oneshot::Sender<Json>>,
     /// Whether the server has ended.
     over: bool,
 }
 
-/// Tells whoever still waits that nobody answers any more.
-struct Closes(Arc<Mutex<Waiting>>);
+/// Fails all pending requests when the server has ended.
+struct CloseGuard(Arc<Mutex<PendingResponses>>);
 
-impl Drop for Closes {
+impl Drop for CloseGuard {
     fn drop(&mut self) {
         let mut waiting = lock(&self.0);
         waiting.over = true;
@@ -141,34 +140,36 @@ impl Drop for Closes {
     }
 }
 
-impl Connection for Hosted {
+impl Connection for RmcpConnection {
     fn serve(&self, message: Incoming, _: McpContext) -> Serving {
         let parsed = match message.whole.deserialize::<RxJsonRpcMessage<RoleServer>>() {
             Ok(parsed) => parsed,
             Err(error) => {
-                return refused(error.to_string());
+                return rejected(error.to_string());
             }
         };
         let id = match (&message.kind, &parsed) {
             (Kind::Request { .. }, JsonRpcMessage::Request(request)) => Some(request.id.clone()),
-            // Without an id that MCP has, the SDK takes it for something that is not answered.
-            (Kind::Request { .. }, _) => return refused("its id is neither a text nor an integer"),
+            // With another ID, `rmcp` would treat the request as a notification.
+            (Kind::Request { .. }, _) => {
+                return rejected("the ID is neither a string nor an integer");
+            }
             _ => None,
         };
         let mut running = lock(&self.running);
-        // One that has ended, because it was spoken to in a wrong order say, is begun anew.
+        // A server that has ended, for example after an unexpected message, is restarted.
         if running.as_ref().is_some_and(|running| lock(&running.waiting).over) {
             *running = None;
         }
         let running = running.get_or_insert_with(|| self.begin());
         let answer = id.map(|id| running.expect(id));
         let sent = running.messages.try_send(parsed);
-        // What it takes with it is dropped also if it is never polled.
+        // The guard is dropped even if the future is never polled.
         Box::pin(async move {
             if let Err(TrySendError::Full(_)) = sent {
                 return Err(format!("the server has {MAX_UNREAD_MESSAGES} unread messages"));
             }
-            let Some((_gives_up, answer)) = answer else { return Ok(Reply::Nothing) };
+            let Some((_guard, answer)) = answer else { return Ok(Reply::Nothing) };
             match answer.await {
                 Ok(answer) if sent.is_ok() => Ok(Reply::Whole(answer)),
                 _ => Err("the server has ended".to_owned()),
@@ -177,45 +178,45 @@ impl Connection for Hosted {
     }
 }
 
-fn refused(reason: impl Into<String>) -> Serving {
+fn rejected(reason: impl Into<String>) -> Serving {
     let reply = Reply::error(INVALID_REQUEST, reason);
     Box::pin(async move { Ok(reply) })
 }
 
-impl Hosted {
-    fn begin(&self) -> Running {
+impl RmcpConnection {
+    fn begin(&self) -> ServerTask {
         let (messages, received) = mpsc::channel(MAX_UNREAD_MESSAGES);
-        let waiting = Arc::<Mutex<Waiting>>::default();
+        let waiting = Arc::<Mutex<PendingResponses>>::default();
         let over = CancellationToken::new();
         let bridge = Bridge { received, waiting: waiting.clone(), client: self.client.clone() };
         (self.start)(bridge, over.clone());
-        Running { messages, waiting, _over: over.drop_guard() }
+        ServerTask { messages, waiting, _over: over.drop_guard() }
     }
 }
 
-impl Running {
-    fn expect(&self, id: RequestId) -> (GivesUp, oneshot::Receiver<Json>) {
+impl ServerTask {
+    fn expect(&self, id: RequestId) -> (PendingGuard, oneshot::Receiver<Json>) {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
-        // After the end the sender is dropped, which tells the receiver.
+        // After the end, the sender is dropped, so that the receiver fails.
         if !waiting.over {
             waiting.answers.insert(id.clone(), sender);
         }
         let (waiting, messages) = (self.waiting.clone(), self.messages.clone());
-        (GivesUp { id, waiting, messages }, receiver)
+        (PendingGuard { id, waiting, messages }, receiver)
     }
 }
 
-/// Takes the place of a request back, and tells the server if the answer is no longer wanted.
-struct GivesUp {
+/// Removes a pending request, and cancels it in the server if there is no response yet.
+struct PendingGuard {
     id: RequestId,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<PendingResponses>>,
     messages: mpsc::Sender<RxJsonRpcMessage<RoleServer>>,
 }
 
-impl Drop for GivesUp {
+impl Drop for PendingGuard {
     fn drop(&mut self) {
-        // Still there: dropped before the answer came.
+        // Still pending: dropped before the response arrived.
         if lock(&self.waiting).answers.remove(&self.id).is_some() {
             let cancelled = Json::from_serialize(&self.id).ok().and_then(|id| {
                 let text = format!(
@@ -224,18 +225,17 @@ impl Drop for GivesUp {
                 Json::from_text(text).ok()?.deserialize().ok()
             });
             if let Some(cancelled) = cancelled {
-                // A server that has ended has nothing to cancel, and one that does not read its
-                // messages is not told.
+                // Fails if the server has ended or its queue is full; there is nothing to do then.
                 drop(self.messages.try_send(cancelled));
             }
         }
     }
 }
 
-/// The transport of a server.
+/// The `rmcp` transport of a server.
 struct Bridge {
     received: mpsc::Receiver<RxJsonRpcMessage<RoleServer>>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<PendingResponses>>,
     client: McpClient,
 }
 
@@ -246,8 +246,8 @@ impl Transport<RoleServer> for Bridge {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        // All of it happens now. The SDK makes a task of each of these futures, and tasks have no
-        // order; only whether the CLI has acknowledged the message is left to wait for.
+        // The message is queued here and not in the future: `rmcp` spawns a task for each of these
+        // futures, which would lose the order. The future only waits for the acknowledgement.
         let message = Json::from_serialize(&item).ok();
         let acknowledged = match item {
             JsonRpcMessage::Response(response) => {
@@ -283,23 +283,23 @@ impl Transport<RoleServer> for Bridge {
 }
 
 impl Bridge {
-    /// Answers a request; without a message, which could not be written then, it fails.
+    /// Completes a request; it fails without a message, which could not be serialized then.
     fn answer(&self, id: &RequestId, message: Option<Json>) {
         let answer = lock(&self.waiting).answers.remove(id);
         if let (Some(answer), Some(message)) = (answer, message) {
-            // Whoever has given up needs no answer.
+            // The requester may have been dropped.
             drop(answer.send(message));
         }
     }
 }
 
-/// A handler that answers also when it panics, and is dropped when nobody wants its answer.
-struct Guarded<H> {
+/// Wraps a handler: responds if it panics, and drops it when the request is cancelled.
+struct GuardedHandler<H> {
     handler: H,
     over: CancellationToken,
 }
 
-impl<H: ServerHandler> Service<RoleServer> for Guarded<H> {
+impl<H: ServerHandler> Service<RoleServer> for GuardedHandler<H> {
     async fn handle_request(
         &self,
         request: <RoleServer as ServiceRole>::PeerReq,
@@ -333,7 +333,7 @@ impl<H: ServerHandler> Service<RoleServer> for Guarded<H> {
     }
 }
 
-/// What comes of a future; none if it panics.
+/// Returns the output of a future, or `None` if it panics.
 async fn caught<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     std::future::poll_fn(move |context| match panics::catch(|| future.as_mut().poll(context)) {

@@ -1,4 +1,4 @@
-//! Tokens that messages report before a result counts them.
+//! Tokens that messages report before a result includes them.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -10,10 +10,10 @@ use claude_wire::session::Tokens;
 /// The number of recent responses that are distinguished by their IDs.
 const RECENT: usize = 64;
 
-/// The tokens of responses that no result has counted yet.
+/// The tokens of API responses that no result includes yet.
 #[derive(Debug, Default)]
-pub(crate) struct Uncounted {
-    /// The latest responses. Several messages tell of the same one.
+pub(crate) struct UncountedTokens {
+    /// The latest responses. Several messages report the usage of the same one.
     recent: VecDeque<(Response, Tokens)>,
     older: Tokens,
     /// The response that is being streamed.
@@ -32,23 +32,23 @@ impl Response {
     }
 }
 
-impl Uncounted {
-    pub(crate) fn look_at(&mut self, body: &Body) {
+impl UncountedTokens {
+    pub(crate) fn record(&mut self, body: &Body) {
         match body {
             Body::Result(_) => *self = Self::default(),
             Body::Assistant(answer) => {
                 if let Some(message) = &answer.message {
-                    self.note(Response::of(message), message.usage.as_ref());
+                    self.add(Response::of(message), message.usage.as_ref());
                 }
             }
             Body::StreamEvent(event) => match &event.event {
                 Some(StreamEvent::MessageStart(start)) => {
                     let Some(message) = &start.message else { return };
                     self.streaming = Response::of(message);
-                    self.note(self.streaming, message.usage.as_ref());
+                    self.add(self.streaming, message.usage.as_ref());
                 }
                 Some(StreamEvent::MessageDelta(delta)) => {
-                    self.note(self.streaming, delta.usage.as_ref());
+                    self.add(self.streaming, delta.usage.as_ref());
                 }
                 _ => {}
             },
@@ -56,8 +56,8 @@ impl Uncounted {
         }
     }
 
-    /// Later reports of a response have more of its tokens, not other ones.
-    fn note(&mut self, response: Option<Response>, usage: Option<&Usage>) {
+    /// Adds the usage of a response. Later reports of the same response are cumulative.
+    fn add(&mut self, response: Option<Response>, usage: Option<&Usage>) {
         let (Some(response), Some(usage)) = (response, usage) else { return };
         let tokens = usage.tokens();
         if let Some((_, known)) = self.recent.iter_mut().find(|(known, _)| *known == response) {
