@@ -131,7 +131,7 @@ impl From<Content> for Prompt {
 }
 
 impl fmt::Debug for Prompt {
-    /// Without what it says.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
             Content::Text(text) => write!(f, "Prompt({} bytes)", text.len()),

@@ -72,7 +72,7 @@ struct State {
     /// Those that `next` has not returned.
     unseen: BTreeSet<u64>,
     next_number: u64,
-    /// The last ones that were closed, so that an error can say how.
+    /// The last requests that were closed, for the text of errors.
     closed: VecDeque<(String, Closed)>,
 }
 

@@ -1,4 +1,4 @@
-//! Live sessions: many turns, steered while they run.
+//! Live sessions with many turns.
 
 pub(crate) mod events;
 mod interrupt;
@@ -43,12 +43,12 @@ pub struct Session {
     keep_alive: Option<Arc<RunGuard>>,
 }
 
-/// What the handles of one session share.
+/// The state shared by the handles of a session.
 pub(crate) struct Shared {
     pub(crate) handles: Handles,
     /// The MCP servers that the options name.
     pub(crate) servers: Vec<String>,
-    /// Those of them that are in this process.
+    /// The in-process servers among them.
     hosted: Vec<String>,
     verbatim_prompts: bool,
     operation_timeout: Option<Duration>,
@@ -84,17 +84,16 @@ impl fmt::Debug for SessionLink {
 }
 
 impl Session {
-    /// Starts the CLI and returns as soon as it runs. What is asked of the session before its
-    /// handshake is done waits for it.
+    /// Starts the CLI and returns as soon as it is running. Operations wait for the handshake.
     ///
     /// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it waits for the
     /// handshake, because the CLI may have to be started a second time.
     ///
     /// # Errors
-    /// What keeps the CLI from being started, as for [`query`](crate::query()).
+    /// Errors of the start, as for [`query`](crate::query()).
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no process behind.
+    /// Dropping the future ends the process that it started.
     ///
     /// # Panics
     /// On a Tokio runtime whose I/O or time driver is not enabled.
@@ -130,38 +129,38 @@ impl Session {
     /// As [`Self::open`] and [`Self::ready`].
     ///
     /// # Cancel safety
-    /// Dropping the future leaves no process behind.
+    /// Dropping the future ends the process that it started.
     pub async fn start(options: impl Into<Options>) -> Result<Self> {
         let session = Self::open(options).await?;
         session.ready().await?;
         Ok(session)
     }
 
-    /// Waits until the handshake is done.
+    /// Waits until the handshake is complete.
     ///
     /// # Errors
     /// Why it failed: [`InitializeTimeout`](ErrorKind::InitializeTimeout),
     /// [`InitializeRejected`](ErrorKind::InitializeRejected),
-    /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), an option that the CLI does not know; or
-    /// that the session was stopped before.
+    /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), an unsupported flag; or
+    /// [`SessionStopped`](ErrorKind::SessionStopped).
     ///
     /// # Cancel safety
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect.
     pub async fn ready(&self) -> Result<()> {
         self.shared.handles.ready().await
     }
 
-    /// Sends a user message, and gives its turn.
+    /// Sends a user message and returns its turn.
     ///
-    /// Waits for the handshake if that is not done, and while more than `Limits::max_unwritten_bytes` wait
-    /// to be written; not for the turn to begin.
+    /// Waits for the handshake, and while more than `Limits::max_unwritten_bytes` are unwritten; does not
+    /// wait for the turn to begin.
     ///
     /// # Errors
-    /// When the session is over, its input was ended, or the prompt or its id is empty
+    /// When the session has ended, its input was ended, or the prompt or its ID is empty
     /// ([`InvalidOptions`](ErrorKind::InvalidOptions)).
     ///
     /// # Cancel safety
-    /// Dropping the future before it is done withdraws the message if it is not written yet.
+    /// Dropping the future cancels the message if it is not written yet.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         let prompt = prompt.into();
         if prompt.is_empty() {
@@ -173,7 +172,7 @@ impl Session {
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
         let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
         let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
-        // Made first, so that its reader is let go if the message cannot be sent.
+        // Created first, so that its reader is dropped if the message cannot be sent.
         let turn = Turn::new(self.clone(), &slot);
         let message = OutgoingMessage::new(id, line, prompt.id().is_some());
         let pending = self.post("send", Some(slot), |waiter| Event::Send { waiter, message });
@@ -181,8 +180,8 @@ impl Session {
         Ok(turn)
     }
 
-    /// All messages and warnings from now on. The first such stream also has the warnings of the
-    /// start and, if no message was sent before it, everything that came since.
+    /// Returns a stream of all messages and warnings from now on. The first such stream also contains the
+    /// warnings of the start and, if no message was sent before, all earlier messages.
     pub fn messages(&self) -> Messages {
         Messages::new(self.clone())
     }
@@ -197,7 +196,7 @@ impl Session {
         Events::new(self.shared.handles.events.clone())
     }
 
-    /// Returns what the CLI said about itself in the handshake: commands, agents, models, account,
+    /// Returns the information that the CLI sent in the handshake: commands, agents, models, account,
     /// capabilities. `None` before the handshake is done.
     ///
     /// More capabilities are in
@@ -206,7 +205,7 @@ impl Session {
     /// [`CommandsChanged`](claude_wire::message::SystemMessage::CommandsChanged).
     pub fn server_info(&self) -> Option<InitializeResponse> {
         let text = self.shared.handles.events.info()?;
-        // A handshake that cannot be made out is one without anything in it.
+        // A response that cannot be decoded is treated as empty.
         Some(serde_json::from_slice(&text).unwrap_or_default())
     }
 
@@ -220,8 +219,8 @@ impl Session {
 
     /// Returns whether the session continues an earlier conversation, or a copy of one. `None` before
     /// the handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the
-    /// CLI does not say. After
-    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it tells the two apart.
+    /// CLI does not report it. Distinguishes the two cases of
+    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start).
     pub fn is_resumed(&self) -> Option<bool> {
         self.shared.handles.is_resumed()
     }
@@ -235,13 +234,13 @@ impl Session {
         self.shared.handles.cost().sum
     }
 
-    /// The process of the CLI, if it is one of this machine.
+    /// Returns the process ID of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.shared.handles.pid
     }
 
-    /// Returns a handle with another timeout for the operations called on it, in place of 30 s
-    /// (120 s for those that take long).
+    /// Returns a handle with another timeout for the operations called on it. Default: 30 s, and
+    /// 120 s for slow operations.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self.clone() }
@@ -252,30 +251,30 @@ impl Session {
         McpHandle { session: self }
     }
 
-    /// Ends the input: nothing more can be asked. The CLI finishes what it does and ends. Callbacks
-    /// cannot be answered any more and are cancelled.
+    /// Ends the input by closing stdin: no more messages and operations can be sent. The CLI finishes its
+    /// current work and exits. Callbacks are cancelled.
     ///
     /// # Errors
-    /// When the session is over already.
+    /// When the session has already ended.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have ended the input.
+    /// If the future is dropped, the input may or may not be ended.
     pub async fn end_input(&self) -> Result<()> {
         let pending = self.post("end_input", None, Event::EndInput);
         self.settled("end_input", pending).await.map(drop)
     }
 
-    /// Stops the session: interrupts a turn that runs, closes the input, and ends the CLI if it
-    /// does not end by itself. Gives how the process ended. May be called many times.
+    /// Stops the session: interrupts a running turn, closes stdin, and ends the CLI if it does not exit.
+    /// Returns the exit status. Can be called any number of times.
     ///
-    /// A turn that has its result is not interrupted: the input is closed as soon as the CLI is
-    /// idle, or after one second.
+    /// A turn that has its result is not interrupted: stdin is closed as soon as the CLI is idle, or
+    /// after one second.
     ///
     /// # Errors
-    /// What the session failed with, if it did before.
+    /// The error with which the session failed before.
     ///
     /// # Cancel safety
-    /// Dropping the future does not stop the end.
+    /// Dropping the future does not stop the shutdown.
     pub async fn stop(&self) -> Result<Option<Exit>> {
         let handles = &self.shared.handles;
         // A driver that is gone has left its process to the reaper thread.

@@ -74,7 +74,7 @@ use timeout::default_timeout;
 impl Session {
     /// Sends a control request and returns its response. For operations that have no method here:
     /// see [`Operation`] for those with a typed response. A [`HostRequest`], which can also be an
-    /// operation that this version does not know, returns the response as it came.
+    /// operation that this version does not know, returns the raw response.
     ///
     /// ```no_run
     /// use claude_agent_kit::control::GetBinaryVersion;
