@@ -65,8 +65,9 @@ pub(crate) fn failure(failure: &RunFailure, evidence: &Evidence) -> Error {
             facts.exit = Some(*exit);
             facts.stopped_by_sdk = *stopped;
         }
-        RunFailure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
-        RunFailure::ExitedDuringInit(exit) => facts.exit = Some(*exit),
+        RunFailure::NonZeroExitAfterResult(exit) | RunFailure::ExitedDuringInit(exit) => {
+            facts.exit = Some(*exit);
+        }
         RunFailure::InitializeTimeout(limit) => facts.limit = Some(*limit),
         RunFailure::LineTooLong(size) => facts.size = Some(*size),
         RunFailure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),

@@ -14,7 +14,7 @@ use crate::commands::DriverGone;
 use crate::diagnose::{Evidence, failure, refusal};
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
-use crate::permission::{Closed, rejected};
+use crate::permission::inbox::{Closed, rejected};
 use crate::session::{mcp, operations};
 use crate::warning::{Warning, WarningCode};
 use crate::{driver, feed, group, query, session, transport, typed};
@@ -91,9 +91,9 @@ fn calls(messages: &mut Messages) {
     }
     messages.error(&mcp::failed("docs", mcp::UNKNOWN_SERVER));
     messages.error(&mcp::late("docs".to_owned(), Duration::from_secs(10)));
-    messages.error(&crate::mcp::no_response("roots/list"));
-    messages.error(&crate::mcp::too_many_requests("docs"));
-    messages.error(&crate::mcp::session_ended(DriverGone));
+    messages.error(&crate::mcp::client::no_response("roots/list"));
+    messages.error(&crate::mcp::client::too_many_requests("docs"));
+    messages.error(&crate::mcp::client::session_ended(DriverGone));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for name in ["-u", "no-such-user-here"] {
         let error = runtime.block_on(crate::OsUser::from(name).resolve()).unwrap_err();
@@ -139,9 +139,10 @@ fn notices(messages: &mut Messages) {
 }
 
 fn warnings(messages: &mut Messages) {
-    messages.warning(&driver::blocked("a hook", Duration::from_secs(2)));
-    messages.warning(&driver::unsupported_fields("Stop", &["systemMessag".to_owned()]));
-    let exit = transport::not_killed(4711).to_string();
+    messages.warning(&driver::callback_tasks::blocked("a hook", Duration::from_secs(2)));
+    messages
+        .warning(&driver::callback_tasks::unsupported_fields("Stop", &["systemMessag".to_owned()]));
+    let exit = transport::local::not_killed(4711).to_string();
     messages.warning(&Warning::new(WarningCode::ExitUnknown, exit));
     let drift = Drift::default();
     for line in [
