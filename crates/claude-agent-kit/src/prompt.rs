@@ -10,7 +10,7 @@ use claude_wire::message::{Priority, UserMessage};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A prompt: a text, or blocks of content (text, images, documents).
+/// A prompt: a text, or content blocks (text, images, documents).
 ///
 /// ```
 /// use claude_agent_kit::Prompt;
@@ -32,17 +32,17 @@ impl Prompt {
 
     /// Sets the ID of the message. By default the SDK generates a random UUID.
     ///
-    /// Any non-empty string is valid. An ID can be used once in a conversation: the CLI ignores
-    /// a second message with the same ID. Within a session
-    /// [`Session::send`](crate::Session::send) rejects it; in a resumed conversation the turn ends
-    /// with [`NoResult`](crate::ErrorKind::NoResult).
+    /// The ID can be any non-empty text and must be unique in the conversation: the CLI ignores a second
+    /// message with the same ID. [`Session::send`](crate::Session::send) rejects an ID that was already
+    /// used in the session; in a resumed conversation the turn ends with
+    /// [`NoResult`](crate::ErrorKind::NoResult).
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Sets when the CLI processes the prompt if a turn is running.
+    /// Sets when the CLI processes the message if a turn is running. Default: decided by the CLI.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = Some(priority);
@@ -50,16 +50,16 @@ impl Prompt {
     }
 
     /// Returns the ID, if it was set.
-    pub(crate) fn id(&self) -> Option<&MessageId> {
+    pub fn id(&self) -> Option<&MessageId> {
         self.id.as_ref()
     }
 
     /// Returns the content.
-    pub(crate) fn content(&self) -> &Content {
+    pub fn content(&self) -> &Content {
         &self.content
     }
 
-    /// Returns whether the prompt has no blocks, or only white space. The API rejects such a prompt.
+    /// Returns whether the prompt has no blocks or only whitespace. The API rejects such a prompt.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.trim().is_empty(),
@@ -70,16 +70,16 @@ impl Prompt {
         }
     }
 
-    /// Returns whether the ID is blank. The CLI treats a blank ID as missing, and the turn would never end.
+    /// Returns whether the ID is blank. The CLI treats a blank ID as missing, and the turn would never
+    /// end.
     pub(crate) fn has_empty_id(&self) -> bool {
         self.id.as_ref().is_some_and(|id| id.as_str().trim().is_empty())
     }
 
-    /// Encodes the user message. The turn is identified by `id`; the session ID is empty until it is
-    /// known; `verbatim` if the CLI must not interpret the text.
+    /// Encodes the prompt as a line for the CLI. The session ID is empty until it is known.
     ///
     /// # Errors
-    /// When a block cannot be encoded as JSON.
+    /// Fails if a block cannot be serialized as JSON.
     pub(crate) fn line(
         &self,
         id: &MessageId,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_is_to_stay_as_it_is_says_so() {
+    fn a_verbatim_prompt_is_marked_as_client_composed() {
         let id = MessageId::from("u-1");
         let line = Prompt::from("/help").line(&id, None, true).unwrap();
         assert!(String::from_utf8_lossy(&line).contains(r#""client_composed":true"#));

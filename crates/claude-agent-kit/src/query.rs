@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 //! Queries: one prompt and the stream of its answer.
-=======
-//! One-shot queries.
->>>>>>> wk-l
 
 use std::fmt;
 use std::future::poll_fn;
@@ -30,7 +26,6 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::warning::Warning;
 
-<<<<<<< HEAD
 /// Starts the CLI, sends a prompt and returns the stream of the answer.
 ///
 /// The stream ends when the CLI has sent a result and no background agent is running. Dropping the
@@ -47,24 +42,6 @@ use crate::warning::Warning;
 ///
 /// # Cancel safety
 /// If the future is dropped, the CLI is ended if it was started.
-=======
-/// Sends a prompt and returns the stream of messages.
-///
-/// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) the call waits for the
-/// handshake, because the CLI may have to be started a second time.
-///
-/// The CLI runs until it has sent a result and no background agent is running. The stream ends then.
-/// Dropping the stream, or [`QueryStream::close`], ends the CLI early.
-///
-/// # Errors
-/// Errors of the start: [`CliNotFound`](crate::ErrorKind::CliNotFound), an unsupported version,
-/// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) with every problem,
-/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed), [`NoRuntime`](crate::ErrorKind::NoRuntime). The stream
-/// returns later errors.
-///
-/// # Cancel safety
-/// Dropping the future ends the process that it started.
->>>>>>> wk-l
 ///
 /// # Panics
 /// Panics if the I/O or time driver of the Tokio runtime is not enabled.
@@ -74,11 +51,7 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
     let stream = query_once(prompt.clone(), &options).await?;
     match stream.handles.ready().await {
         Err(error) if fallback.is_for(&error) => query_once(prompt, &fallback.options).await,
-<<<<<<< HEAD
         // The stream reports other errors.
-=======
-        // The stream returns other errors.
->>>>>>> wk-l
         Ok(()) | Err(_) => Ok(stream),
     }
 }
@@ -98,16 +71,10 @@ async fn query_once(prompt: Prompt, options: &Options) -> Result<QueryStream> {
     })
 }
 
-<<<<<<< HEAD
 /// The stream of messages and warnings of a query.
 ///
 /// An `Err` is always the last item; a problem that does not end the run is a warning. The stream is
 /// fused: after its end it always returns `None`.
-=======
-/// The messages and warnings of a query, in order.
-///
-/// An `Err` is always the last item; other problems are warnings. After the end the stream returns `None`.
->>>>>>> wk-l
 pub struct QueryStream {
     handles: Handles,
     /// `None` once the shutdown of the CLI has begun.
@@ -121,17 +88,10 @@ pub struct QueryStream {
 }
 
 impl QueryStream {
-<<<<<<< HEAD
     /// Returns the next item, or `None` at the end of the stream.
     ///
     /// # Errors
     /// If the run ended before its result, its last item is the error.
-=======
-    /// Returns the next item; `None` at the end.
-    ///
-    /// # Errors
-    /// Why the run ended before its result, once, as the last item.
->>>>>>> wk-l
     ///
     /// # Cancel safety
     /// This method is cancel safe: dropping the future loses no item.
@@ -147,17 +107,10 @@ impl QueryStream {
         self.session_id.as_ref()
     }
 
-<<<<<<< HEAD
     /// Returns whether the query resumed an earlier conversation or a copy of one, for example with
     /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start). Returns `None` before
     /// the handshake is complete, and with [`Conversation::latest`](crate::Conversation::latest), for
     /// which the CLI does not report it.
-=======
-    /// Returns whether the query continues an earlier conversation, or a copy of one. `None` before the
-    /// handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the CLI
-    /// does not report it. Distinguishes the two cases of
-    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start).
->>>>>>> wk-l
     pub fn is_resumed(&self) -> Option<bool> {
         self.handles.is_resumed()
     }
@@ -188,29 +141,17 @@ impl QueryStream {
         self.handles.pid
     }
 
-<<<<<<< HEAD
     /// Ends the CLI, waits for its exit and returns its exit status. Unread items are discarded, and
     /// the stream ends. Calling it again has no effect.
     ///
     /// # Cancel safety
     /// If the future is dropped, the shutdown continues.
-=======
-    /// Ends the CLI, waits for its exit and returns the exit status. Unread items are discarded, and the
-    /// stream is at its end. Closing again has no effect.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not stop the shutdown of the CLI.
->>>>>>> wk-l
     pub async fn close(&mut self) -> Option<Exit> {
         self.release();
         poll_fn(|context| self.handles.feed.poll_over(context)).await.exit
     }
 
-<<<<<<< HEAD
     /// Reads the stream to its end and returns all items, together with the error, if the run failed.
-=======
-    /// Collects all items until the end, and the error that ended the run, if there is one.
->>>>>>> wk-l
     ///
     /// # Cancel safety
     /// If the future is dropped, the CLI is ended.
@@ -255,24 +196,15 @@ impl QueryStream {
         Poll::Ready(Some(item))
     }
 
-<<<<<<< HEAD
     /// Returns the error that ended the run before its result, if any.
-=======
-    /// Returns why the run ended before its result, if it did.
->>>>>>> wk-l
     fn end_error(&self) -> Option<Error> {
         let feed = self.reader.feed();
         let is_stopped = self.results == 0 && feed.over().is_some_and(|over| over.stopped);
         feed.error().or_else(|| is_stopped.then(stopped))
     }
 
-<<<<<<< HEAD
     fn record(&mut self, message: &Message) {
         // An undecodable result counts, too.
-=======
-    fn look_at(&mut self, message: &Message) {
-        // Also a result that cannot be decoded.
->>>>>>> wk-l
         if message.body.kind() == Some("result") {
             self.results += 1;
         }
@@ -284,11 +216,7 @@ impl QueryStream {
         }
     }
 
-<<<<<<< HEAD
     /// Stops reading and starts the shutdown of the CLI.
-=======
-    /// Stops reading and ends the CLI.
->>>>>>> wk-l
     fn release(&mut self) {
         self.done = true;
         self.reader.release();
@@ -330,21 +258,13 @@ pub(crate) fn no_result() -> Error {
         .with_help("check the warnings of the run")
 }
 
-<<<<<<< HEAD
 /// All items of a query, with its cost and its error.
-=======
-/// The items and the outcome of a query.
->>>>>>> wk-l
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Collected {
     /// Messages and warnings, in order.
     pub items: Vec<Item>,
-<<<<<<< HEAD
     /// The error that ended the run before its result, if any.
-=======
-    /// Why the run ended before its result, if it did.
->>>>>>> wk-l
     pub error: Option<Error>,
     /// The cost of the run. Not complete if the run ended early.
     pub cost: Cost,
@@ -365,16 +285,10 @@ impl Serialize for Collected {
 }
 
 impl Collected {
-<<<<<<< HEAD
     /// Returns `self` if the run succeeded, and the error otherwise.
     ///
     /// A run that the API rejected, or that reached a limit, has a result, too. This method turns such
     /// a result into an error.
-=======
-    /// Returns `self` if the run succeeded, and its error otherwise.
-    ///
-    /// A run that the API rejected, or that reached a limit, has a result too.
->>>>>>> wk-l
     ///
     /// ```no_run
     /// # use claude_agent_kit::{Options, query};
@@ -386,15 +300,9 @@ impl Collected {
     /// ```
     ///
     /// # Errors
-<<<<<<< HEAD
     /// Returns the error that ended the run before its result, [`NoResult`](ErrorKind::NoResult) if it
     /// ended without a result, and the errors of
     /// [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result is an error.
-=======
-    /// Why the run ended before its result, [`NoResult`](ErrorKind::NoResult) if it ended without one,
-    /// and the errors of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result
-    /// is an error.
->>>>>>> wk-l
     pub fn into_result(mut self) -> Result<Self> {
         if let Some(error) = self.error.take().or_else(|| self.failure.take()) {
             return Err(error);
@@ -405,20 +313,12 @@ impl Collected {
         Ok(self)
     }
 
-<<<<<<< HEAD
     /// Returns the session ID, with which the conversation can be resumed.
-=======
-    /// Returns the ID of the session, for resuming the conversation.
->>>>>>> wk-l
     pub fn session_id(&self) -> Option<&SessionId> {
         self.messages().filter_map(Message::session_id).last()
     }
 
-<<<<<<< HEAD
     /// Returns the messages, in order.
-=======
-    /// Returns the messages.
->>>>>>> wk-l
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.items.iter().filter_map(Item::message)
     }
@@ -433,11 +333,7 @@ impl Collected {
         self.messages().flat_map(Message::tool_results)
     }
 
-<<<<<<< HEAD
     /// Returns the warnings, in order.
-=======
-    /// Returns the warnings.
->>>>>>> wk-l
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         self.items.iter().filter_map(Item::warning)
     }
@@ -451,11 +347,7 @@ impl Collected {
         results.last()
     }
 
-<<<<<<< HEAD
     /// Returns the text of the model in the main conversation, without subagents.
-=======
-    /// Returns the text of the model in the main conversation, without that of subagents.
->>>>>>> wk-l
     pub fn text(&self) -> String {
         let answers = self.messages().filter_map(|message| match &message.body {
             Body::Assistant(answer) => {

@@ -1,4 +1,4 @@
-//! One turn of a session.
+//! Turns of a session.
 
 use std::fmt;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use futures_core::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
-use crate::cost::Uncounted;
+use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
@@ -25,7 +25,7 @@ use crate::reader::Reader;
 use crate::session::{Session, TurnInterruption};
 use crate::warning::Warning;
 
-/// The turn of a user message: a stream of its items, from its start to its result.
+/// The turn of a user message: the stream of its items, up to its result.
 ///
 /// The CLI decides how messages become turns: a message that is sent during a turn may join it, and
 /// queued messages may share a turn. Several turns then have the same items and the same result.
@@ -38,12 +38,12 @@ pub struct Turn {
     end: Arc<Mutex<Option<TurnEnd>>>,
     phase: watch::Receiver<Phase>,
     result: Option<Box<ResultMessage>>,
-    uncounted: Uncounted,
+    uncounted: UncountedTokens,
     text: String,
     warnings: Vec<Warning>,
     /// The delay before the last retry of the CLI.
     retry_delay: Option<Duration>,
-    /// The error that was its last item.
+    /// The error that was the last item.
     error: Option<Error>,
     done: bool,
 }
@@ -127,8 +127,8 @@ pub struct TurnOutcome {
 }
 
 impl Serialize for TurnOutcome {
-    /// `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],"warnings":[…],
-    /// "error":{…}}`; empty lists are left out, and so is the error of a turn that succeeded.
+    /// Serializes as `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],
+    /// "warnings":[…],"error":{…}}`. Empty lists are omitted, and so is `error` if the turn succeeded.
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "turn_outcome")?;
         object.field("text", &self.text)?;
@@ -154,7 +154,7 @@ impl TurnOutcome {
     ///
     /// ```no_run
     /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
-    /// let outcome = session.send("Summarise README.md.").await?.finish().await?.into_result()?;
+    /// let outcome = session.send("Summarize README.md.").await?.finish().await?.into_result()?;
     /// println!("{}", outcome.text);
     /// # Ok(())
     /// # }
@@ -187,7 +187,7 @@ impl Turn {
             phase: slot.phase.subscribe(),
             session,
             result: None,
-            uncounted: Uncounted::default(),
+            uncounted: UncountedTokens::default(),
             text: String::new(),
             warnings: Vec::new(),
             retry_delay: None,
@@ -219,7 +219,7 @@ impl Turn {
     /// message, [`Lagged`](ErrorKind::Lagged), or the error that ended the session.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no item.
+    /// This method is cancel safe: dropping the future loses no item.
     pub async fn next(&mut self) -> Option<Result<Item>> {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
@@ -231,7 +231,7 @@ impl Turn {
     /// [`TurnCancelled`](ErrorKind::TurnCancelled). [`Self::interrupt`] distinguishes the two cases.
     ///
     /// # Errors
-    /// Those of every operation.
+    /// Returns the errors of every operation.
     ///
     /// # Cancel safety
     /// If the future is dropped, the message may or may not be cancelled.
@@ -248,7 +248,7 @@ impl Turn {
     /// before the interrupt arrives, the next one is interrupted.
     ///
     /// # Errors
-    /// Those of every operation.
+    /// Returns the errors of every operation.
     ///
     /// # Cancel safety
     /// If the future is dropped, the turn may or may not be interrupted.
@@ -301,7 +301,7 @@ impl Turn {
         }
         let item = ready!(self.reader.poll_item(context));
         match &item {
-            Some(Ok(item)) => self.look_at(item),
+            Some(Ok(item)) => self.record(item),
             Some(Err(error)) => {
                 let error = error.clone().with_cost(self.cost());
                 self.error = Some(error.clone());
@@ -317,7 +317,7 @@ impl Turn {
         Poll::Ready(item)
     }
 
-    fn look_at(&mut self, item: &Item) {
+    fn record(&mut self, item: &Item) {
         let message = match item {
             Item::Message(message) => message,
             Item::Warning(warning) => {
@@ -326,7 +326,7 @@ impl Turn {
             }
             Item::PermissionRequest(_) => return,
         };
-        self.uncounted.look_at(&message.body);
+        self.uncounted.record(&message.body);
         self.retry_delay = retry_delay(&message.body).or(self.retry_delay);
         match &message.body {
             Body::Result(result) => self.result = Some(result.clone()),

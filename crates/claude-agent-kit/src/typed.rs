@@ -1,4 +1,4 @@
-//! Answers as Rust types.
+//! Typed answers.
 
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
@@ -15,7 +15,7 @@ use crate::json_object::JsonObject;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::query::{no_result, query};
-use crate::tool::{is_object, read, schema};
+use crate::tool::{deserialize, is_object, schema};
 use crate::turn::{Turn, TurnOutcome};
 use crate::warning::Warning;
 
@@ -85,10 +85,10 @@ impl<T> Typed<T> {
 ///   the type; [`Error::value`] has it.
 ///
 /// # Cancel safety
-/// Dropping the future ends the CLI.
+/// If the future is dropped, the CLI is ended.
 ///
 /// # Panics
-/// On a Tokio runtime whose I/O or time driver is not enabled.
+/// Panics if the I/O or time driver of the Tokio runtime is not enabled.
 pub async fn query_as<T: DeserializeOwned + JsonSchema>(
     prompt: impl Into<Prompt>,
     options: impl Into<Options>,
@@ -131,12 +131,12 @@ impl Turn {
     /// started with [`Options::answer_as`].
     ///
     /// # Errors
-    /// - As for [`Self::next`], and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result)
-    ///   when the turn failed.
-    /// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value;
-    ///   [`Error::output`] has its text.
-    /// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not
-    ///   fit the type; [`Error::value`] has it.
+    /// - The errors of [`Self::next`], and those of
+    ///   [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if the turn failed.
+    /// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) if the result contains no value;
+    ///   [`Error::output`] returns its text.
+    /// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) if the value cannot be
+    ///   deserialized; [`Error::value`] returns it.
     ///
     /// # Cancel safety
     /// Dropping the future drops the turn; the session continues.
@@ -183,7 +183,7 @@ pub(crate) fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage)
         let fields = output.deserialize::<Extra>().ok();
         fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };
-    read(inner.as_ref().unwrap_or(output)).map_err(|unfit| {
+    deserialize(inner.as_ref().unwrap_or(output)).map_err(|unfit| {
         // The reason may quote the answer, which must not be part of a text that is logged.
         let place = unfit.path.map(|path| format!(" at `{path}`")).unwrap_or_default();
         let message = format!("the structured output does not match its type{place}");

@@ -24,7 +24,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The return type of a callback: the value, or a `Result` of it with [`BoxError`].
 #[diagnostic::on_unimplemented(
-    message = "the callback must return `{T}`, and this is `{Self}`",
+    message = "the callback must return `{T}`, but returns `{Self}`",
     note = "return `{T}`, or a `Result` of it with `BoxError`"
 )]
 pub trait IntoCallbackResult<T>: sealed::Sealed + Send + 'static {
@@ -115,7 +115,7 @@ impl fmt::Debug for CancelToken {
 /// ```
 /// use claude_agent_kit::{Options, Permission, PermissionMode};
 ///
-/// // The first edit that is allowed allows all later ones.
+/// // Allowing the first edit allows all later ones.
 /// let options = Options::new().can_use_tool(|request, ctx| async move {
 ///     if let Some(session) = ctx.session().filter(|_| request.tool_name == "Edit") {
 ///         session.set_permission_mode(PermissionMode::AcceptEdits).await?;
@@ -145,12 +145,11 @@ impl CallbackContext {
         Self { session_id, request_id, tool_use_id, callback_id, cancel, session }
     }
 
-    /// Returns the session that the request came from. `None` in a query, and once the session has
-    /// ended.
+    /// Returns the session of the request, or `None` in a query and after the session has ended.
     ///
-    /// The handle does not keep the session alive. Operations can be awaited inside the callback: the
-    /// CLI responds to them while it waits for the callback. Do not await a turn of the same session
-    /// there: the turn waits for the callback.
+    /// The handle does not keep the session alive. Operations can be awaited in the callback: the CLI
+    /// responds to them while it waits for the callback. Do not await a turn of the same session, which
+    /// would deadlock, because the turn waits for the callback.
     pub fn session(&self) -> Option<Session> {
         self.session.get()
     }

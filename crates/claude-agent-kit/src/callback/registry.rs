@@ -1,4 +1,4 @@
-//! Who answers which request of the CLI.
+//! The registry of callbacks, and the dispatch of requests of the CLI.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub(crate) struct Registry {
     on_ignored_fields: Option<OnIgnoredFields>,
     pub(crate) user: UserCallbacks,
     pub(crate) servers: Servers,
-    /// Messages for servers that are served at a time; none for the default.
+    /// The concurrency limit for messages to in-process servers; `None` for the default.
     pub(crate) running_mcp: Option<usize>,
     pub(crate) hook_timeout: Option<Duration>,
     pub(crate) permission_timeout: Option<Duration>,
@@ -49,7 +49,7 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) request: Box<CliControlRequest>,
-    /// The line that it came with.
+    /// The line of the request.
     pub(crate) line: Bytes,
     pub(crate) origin: PermissionOrigin,
     pub(crate) session: SessionLink,
@@ -83,7 +83,8 @@ pub(crate) struct IgnoredFields {
 }
 
 type OnIgnoredFields = Arc<dyn Fn(IgnoredFields) + Send + Sync>;
-type RunHook = Arc<dyn Fn(HookRequest, CallbackContext, Outcome) -> CallbackRun + Send + Sync>;
+type RunHook =
+    Arc<dyn Fn(HookRequest, CallbackContext, ResponseEncoder) -> CallbackRun + Send + Sync>;
 type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> CallbackRun + Send + Sync>;
 
 #[derive(Clone)]
@@ -147,13 +148,13 @@ impl Registry {
         self
     }
 
-    /// Gives each server the session whose driver takes these commands.
+    /// Connects each server to the session whose driver receives these commands.
     pub(crate) fn connect_servers(mut self, commands: &CommandSender) -> Self {
         self.servers = self.servers.connect(commands);
         self
     }
 
-    /// Returns the registrations that would never be in force.
+    /// Returns the problems of hook registrations.
     pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
         self.hooks.iter().filter_map(|hook| hook::problem(&hook.target))
     }
@@ -167,7 +168,7 @@ impl Registry {
             let fail_closed = target.fail_closed || self.hooks_fail_closed;
             let mut matcher = HookMatcher::new(target.pattern.clone(), [id.clone()]);
             matcher.timeout = Some(Number::from(timeout_of_cli(timeout)));
-            // Where blocking would make the model continue, the CLI must not do it by itself.
+            // If blocking would make the model continue, the CLI must not block on its own.
             let blocks = fail_closed && HookDenial::for_event(&target.event).is_blocking();
             matcher.on_failure = blocks.then_some(OnFailure::Block);
             matchers.entry(target.event.to_string()).or_default().push(matcher);
@@ -212,8 +213,8 @@ impl Registry {
         context.tool_use_id = tool_use_id;
         context.callback_id = Some(callback_id);
         let event = hook.target.event.clone();
-        let outcome = Outcome { event, on_ignored_fields: self.on_ignored_fields.clone() };
-        Some((hook.run)(HookRequest { input, line }, context, outcome))
+        let encoder = ResponseEncoder { event, on_ignored_fields: self.on_ignored_fields.clone() };
+        Some((hook.run)(HookRequest { input, line }, context, encoder))
     }
 
     fn call_permission(
@@ -236,7 +237,6 @@ impl Registry {
     }
 }
 
-/// Registering.
 impl Registry {
     pub(crate) fn add_hook<E, F, R>(&mut self, registration: HookRegistration<E>, callback: F)
     where
@@ -245,11 +245,11 @@ impl Registry {
         R: Future<Output: IntoHookResponse<E>> + Send + 'static,
     {
         let callback = Arc::new(callback);
-        let run: RunHook = Arc::new(move |request, context, outcome| {
+        let run: RunHook = Arc::new(move |request, context, encoder| {
             let callback = callback.clone();
             CallbackRun::Async(Box::pin(async move {
                 let input = E::read(request)?;
-                outcome.of(callback(input, context).await)
+                encoder.encode(callback(input, context).await)
             }))
         });
         self.hooks.push(Hook { target: registration.into_target(), run });
@@ -265,11 +265,11 @@ impl Registry {
         T: IntoHookResponse<E>,
     {
         let callback = Arc::new(callback);
-        let run: RunHook = Arc::new(move |request, context, outcome| {
+        let run: RunHook = Arc::new(move |request, context, encoder| {
             let callback = callback.clone();
             CallbackRun::Blocking(Box::new(move || {
                 let input = E::read(request)?;
-                outcome.of(callback(input, context))
+                encoder.encode(callback(input, context))
             }))
         });
         self.hooks.push(Hook { target: registration.into_target(), run });
@@ -361,14 +361,14 @@ impl fmt::Debug for CallbackRun {
     }
 }
 
-/// What becomes of what a hook returned.
-struct Outcome {
+/// Encodes the response of a hook, and reports the fields that it omits.
+struct ResponseEncoder {
     event: Cow<'static, str>,
     on_ignored_fields: Option<OnIgnoredFields>,
 }
 
-impl Outcome {
-    fn of<E: HookEvent>(self, returned: impl IntoHookResponse<E>) -> CallResult {
+impl ResponseEncoder {
+    fn encode<E: HookEvent>(self, returned: impl IntoHookResponse<E>) -> CallResult {
         let encoded = returned.encode(&self.event)?;
         if !encoded.dropped.is_empty() {
             let ignored = IgnoredFields { event: self.event.into_owned(), fields: encoded.dropped };
@@ -404,15 +404,15 @@ fn hook_id(index: usize) -> CallbackId {
 
 fn index_of(id: &CallbackId) -> Option<usize> {
     let digits = id.as_str().strip_prefix("hook_")?;
-    // Only as it was given out: no sign and no zeros in front.
+    // Only the exact form of `hook_id`: no sign and no leading zeros.
     let plain = digits == "0" || digits.starts_with(|first: char| matches!(first, '1'..='9'));
     if plain { digits.parse().ok() } else { None }
 }
 
-/// The timeout that is sent to the CLI, in seconds: always longer than ours, because the CLI refuses
-/// the tool when its own timeout has passed.
+/// Returns the timeout for the CLI, in seconds. It is longer than ours, because the CLI denies the tool
+/// when its own timeout expires.
 fn timeout_of_cli(timeout: Duration) -> u64 {
-    /// Timers of JavaScript that are set for longer than 2^31 ms fire at once.
+    /// JavaScript timers with more than 2^31 ms fire immediately.
     const MOST: u64 = 2_147_483;
     const MARGIN: u64 = 5;
     let whole = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));

@@ -36,7 +36,7 @@ struct Entry {
     probe: Arc<OnceCell<Result<Probe>>>,
 }
 
-/// What changes when a file is replaced or written.
+/// Metadata that changes when a file is replaced or written.
 #[derive(Clone, PartialEq, Eq)]
 struct FileStamp {
     size: u64,

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// Where to search, from the options and the environment of the host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    /// The option.
+    /// The option `cli_path`.
     pub(crate) explicit: Option<PathBuf>,
     /// The variable `CLAUDE_CLI_PATH`.
     pub(crate) variable: Option<PathBuf>,
@@ -113,7 +113,7 @@ fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
         .collect();
-    // Likewise a relative home.
+    // A relative home directory does, too.
     let absolute = places.home.as_ref().filter(|home| home.is_absolute());
     let home = |below: &str| absolute.map(|home| home.join(below).join(name));
     let installed = [

@@ -38,9 +38,9 @@ pub(crate) struct VersionPolicy {
     pub(crate) skip: bool,
 }
 
-/// A CLI to start.
+/// A CLI whose version was checked.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct CheckedCli {
     pub(crate) program: Program,
     /// `None` if it was not checked or is unknown.
     pub(crate) version: Option<CliVersion>,
@@ -70,18 +70,18 @@ impl VersionPolicy {
     /// [`SpawnFailed`](ErrorKind::SpawnFailed) when the program cannot be started. In print mode,
     /// which has no handshake, also [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) and
     /// [`VersionDetection`](ErrorKind::VersionDetection).
-    pub(crate) async fn check(self, program: Program, launch: &Launch) -> Result<Chosen> {
+    pub(crate) async fn check(self, program: Program, launch: &Launch) -> Result<CheckedCli> {
         if self.skip {
-            return Ok(Chosen { program, version: None, warnings: Vec::new() });
+            return Ok(CheckedCli { program, version: None, warnings: Vec::new() });
         }
         let probe = check::probe(&program, launch).await?;
         self.judge(program, &probe)
     }
 
-    fn judge(self, program: Program, probe: &Probe) -> Result<Chosen> {
+    fn judge(self, program: Program, probe: &Probe) -> Result<CheckedCli> {
         let error = match judge(probe, minimum(self.print_mode)) {
             Ok(version) => {
-                return Ok(Chosen { program, version: Some(version), warnings: Vec::new() });
+                return Ok(CheckedCli { program, version: Some(version), warnings: Vec::new() });
             }
             Err(error) => error,
         };
@@ -95,7 +95,7 @@ impl VersionPolicy {
         }
         // The handshake follows, or the host accepts an unknown version.
         let warning = Warning::new(code, error.to_string());
-        Ok(Chosen { program, version: None, warnings: vec![warning] })
+        Ok(CheckedCli { program, version: None, warnings: vec![warning] })
     }
 }
 
@@ -126,7 +126,7 @@ impl Cli {
     /// [`NoRuntime`](ErrorKind::NoRuntime) outside of a Tokio runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the process that it started.
+    /// If the future is dropped, the process that it started is ended.
     pub async fn find(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
         driver::require_runtime()?;
@@ -135,7 +135,7 @@ impl Cli {
             return Err(Error::new(ErrorKind::InvalidOptions, message)
                 .with_help("remove `transport` to find the CLI of this machine"));
         }
-        // Print mode is checked with a prompt; any will do.
+        // Print mode requires a prompt; its text does not matter.
         let prepared = prepare(&options, Some(&Prompt::from("hello")))?;
         let program = find_program(&options)?;
         let launch = driver::launch(&options, &prepared).await?;
@@ -165,7 +165,7 @@ mod tests {
     use crate::ErrorKind;
 
     /// The executable at `path`, found and checked as a start does it.
-    async fn choose(path: &Path, policy: VersionPolicy) -> Result<Chosen> {
+    async fn choose(path: &Path, policy: VersionPolicy) -> Result<CheckedCli> {
         let options = Options::new().cli_path(path);
         let prepared = prepare(&options, None)?;
         let launch = driver::launch(&options, &prepared).await?;

@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 pub use self::report::{Check, Finding, Level, Report};
-use crate::cli::{self, Chosen, VersionPolicy};
+use crate::cli::{self, CheckedCli, VersionPolicy};
 use crate::error::{Error, Result};
 use crate::options::{Layers, Options, Prepared, prepare};
 use crate::prompt::Prompt;
@@ -170,7 +170,7 @@ async fn check_cli(options: &Options, prepared: Option<&Prepared>, findings: &mu
 }
 
 /// Returns the findings about the version, as a run would treat it.
-fn version_findings(chosen: Result<Chosen>, policy: VersionPolicy) -> Vec<Finding> {
+fn version_findings(chosen: Result<CheckedCli>, policy: VersionPolicy) -> Vec<Finding> {
     const CHECK: Check = Check::Version;
     let chosen = match chosen {
         Ok(chosen) => chosen,

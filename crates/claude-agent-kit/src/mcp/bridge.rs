@@ -49,7 +49,7 @@ pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<Reply, String>> + S
 /// The in-process servers.
 #[derive(Clone, Default)]
 pub(crate) struct Servers {
-    /// By name, each once.
+    /// The servers of the options, with unique names.
     offered: Vec<(String, Arc<dyn Server>)>,
     /// The connections of this session.
     connected: BTreeMap<String, Connected>,
@@ -140,7 +140,7 @@ impl Servers {
     ) -> Option<CallbackRun> {
         let server = self.connected.get(&request.server_name)?;
         let message = Incoming::read(request.message);
-        let id = message.answer_to();
+        let id = message.response_id();
         let context =
             McpContext { session_id, cancel: cancel.clone(), client: server.client.clone() };
         let serving = server.serve(message, context);

@@ -38,8 +38,8 @@ impl McpClient {
         Self { server: server.into(), commands, requests: Arc::default() }
     }
 
-    /// Sends a notification and waits until the CLI has acknowledged it. Notifications arrive in
-    /// the order in which these futures are first polled.
+    /// Sends a notification and waits until the CLI has acknowledged it. Notifications are sent in the
+    /// order in which these futures are first polled.
     ///
     /// # Errors
     /// When the session has ended ([`SessionStopped`](ErrorKind::SessionStopped)), the CLI does not
@@ -47,7 +47,7 @@ impl McpClient {
     /// many are in flight ([`TooManyPending`](ErrorKind::TooManyPending)).
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have sent it.
+    /// If the future is dropped, the notification may or may not have been sent.
     pub async fn notify(&self, method: &str, params: impl Into<Option<Json>>) -> Result<()> {
         self.send(message(method, params.into())).await
     }
@@ -60,21 +60,21 @@ impl McpClient {
     /// Notifies the CLI that the tools of this server have changed. The CLI lists them again.
     ///
     /// # Errors
-    /// Those of [`Self::notify`].
+    /// Returns the errors of [`Self::notify`].
     ///
     /// # Cancel safety
-    /// That of [`Self::notify`].
+    /// Same as [`Self::notify`].
     pub async fn tools_changed(&self) -> Result<()> {
         self.notify("notifications/tools/list_changed", None).await
     }
 
-    /// Sends a log message; the levels are those of MCP (`debug`, `info`, `warning`, `error`, …).
+    /// Sends a log message. The levels are those of MCP (`debug`, `info`, `warning`, `error`, …).
     ///
     /// # Errors
-    /// Those of [`Self::notify`].
+    /// Returns the errors of [`Self::notify`].
     ///
     /// # Cancel safety
-    /// That of [`Self::notify`].
+    /// Same as [`Self::notify`].
     pub async fn log(&self, level: &str, data: impl Into<Json>) -> Result<()> {
         let mut params = Extra::default();
         params.set("level", level);
@@ -87,7 +87,7 @@ impl McpClient {
     /// and little else: not elicitation, roots or sampling for in-process servers.
     ///
     /// # Errors
-    /// Those of [`Self::notify`].
+    /// Returns the errors of [`Self::notify`].
     ///
     /// # Cancel safety
     /// Dropping the future discards the response.

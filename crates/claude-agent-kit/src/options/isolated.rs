@@ -1,4 +1,4 @@
-//! Options with which nothing of the user's machine reaches a session.
+//! Options that isolate a session from the configuration of the user.
 
 use std::path::{self, Path, PathBuf};
 
@@ -6,29 +6,29 @@ use claude_wire::settings::EnvironmentPolicy;
 
 use super::{Options, SettingSources};
 
-/// Where the system's own programs are; the user's are elsewhere.
+/// The directories of system programs, without those of the user.
 #[cfg(unix)]
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Without these no program of Windows runs.
+/// Variables that Windows programs require.
 #[cfg(not(unix))]
 const NEEDED: [&str; 5] = ["SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "PATH"];
 
 impl Options {
-    /// Options with which nothing of this machine's user reaches the session: no variables, no
-    /// settings, hooks, agents, skills, plugins or MCP servers of the user or the project, no
-    /// `CLAUDE.md`, no memory, no login.
+    /// Creates options that exclude the configuration of the user: no environment variables of this
+    /// process, no settings, hooks, agents, skills, plugins or MCP servers of the user or the project,
+    /// no `CLAUDE.md`, no memory, no login.
     ///
-    /// `directory` takes the place of the home: what the CLI writes, it writes there. It has to
-    /// exist, and should belong to nobody else; it is also the working directory until
-    /// [`cwd`](Self::cwd) names another. A relative one is below the working directory of this
-    /// process as it is now. One that is empty or no UTF-8 cannot be handed on, and makes the start
-    /// fail with [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Whatever setters say after
-    /// that is let in, beginning with the key.
+    /// `directory` is the home directory of the CLI, to which the CLI writes its files. It must exist
+    /// and should not be accessible to other users. It is also the working directory, unless
+    /// [`cwd`](Self::cwd) sets another one. A relative path is resolved against the current working
+    /// directory of this process. With a path that is empty or not valid UTF-8, the start fails with
+    /// [`InvalidOptions`](crate::ErrorKind::InvalidOptions). Options that are set afterwards, such as
+    /// the API key, apply as usual.
     ///
-    /// It cannot stop policies that an administrator set for the machine, nor what the model's
-    /// tools read from the disk and the network: that takes a [`sandbox`](Self::sandbox) or a
-    /// container. The [guide](crate::guide::options) has the list.
+    /// Isolation does not cover policies of an administrator, nor files and network resources that tools
+    /// access; use a [`sandbox`](Self::sandbox) or a container for these. The
+    /// [guide](crate::guide::options) contains the complete list.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -47,7 +47,7 @@ impl Options {
                 .env("CLAUDE_CONFIG_DIR", config)
                 .env("CLAUDE_CODE_TMPDIR", &home)
                 .with_home(home),
-            // Nothing starts with this; setters cannot take it back.
+            // The start fails with this reason, whatever setters are called later.
             Err(reason) => options
                 .environment(EnvironmentPolicy::Clean)
                 .change(|host| host.isolation = Some(reason)),
@@ -73,16 +73,15 @@ impl Options {
     }
 }
 
-/// The directory as the CLI is told of it, whatever its working directory, and that of its own files.
+/// Returns the absolute paths of the home directory and of the CLI's configuration directory.
 fn home(directory: &Path) -> Result<(String, String), &'static str> {
     if directory.as_os_str().is_empty() {
-        return Err("the directory is empty; help: pass a path");
+        return Err("the directory is empty");
     }
     let directory = path::absolute(directory)
-        .map_err(|_| "the directory is relative, and the working directory no longer exists; help: pass an absolute path")?;
-    let text = |path: &Path| {
-        path.to_str().map(str::to_owned).ok_or("the directory is not valid UTF-8, which environment variables require; help: pass another path")
-    };
+        .map_err(|_| "the directory is relative, and the working directory does not exist")?;
+    let text =
+        |path: &Path| path.to_str().map(str::to_owned).ok_or("the directory is not valid UTF-8");
     Ok((text(&directory)?, text(&directory.join(".claude"))?))
 }
 
@@ -95,7 +94,7 @@ mod tests {
     use crate::{ErrorKind, Prompt};
 
     #[test]
-    fn a_relative_directory_is_that_below_the_working_directory_of_this_process() {
+    fn a_relative_directory_is_resolved_against_the_working_directory() {
         let options = Options::isolated("agents/7").cwd("/elsewhere");
         let expected = std::env::current_dir().unwrap().join("agents").join("7");
         let below = ["HOME", "USERPROFILE", "TMPDIR", "TEMP", "CLAUDE_CODE_TMPDIR"];
@@ -108,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_handed_on_is_refused() {
+    fn an_invalid_directory_is_rejected() {
         let refused = |directory: &Path| {
-            // What is let in afterwards does not help.
+            // Setters that are called afterwards do not help.
             let options = Options::isolated(directory).cwd("/").env("HOME", "/");
             let error = prepare(&options, Some(&Prompt::from("hello"))).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);

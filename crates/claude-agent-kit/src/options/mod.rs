@@ -1,7 +1,7 @@
-//! What a host asks for: one value, given to every entry.
+//! Options of queries and sessions.
 //!
-//! Setters never fail. What cannot be passed on, or contradicts itself, is reported when a query
-//! or a session starts, all of it at once.
+//! Setters never fail. All invalid and contradictory options are reported together when a query or a
+//! session starts.
 
 mod callbacks;
 mod conversation;
@@ -38,10 +38,11 @@ pub(crate) use host::{HostOptions, OnStderr, OnWarning};
 pub(crate) use origin::Origins;
 pub(crate) use prepare::{Prepared, prepare};
 
-/// What a host asks of the CLI, and how it wants to be served.
+/// The configuration of queries and sessions.
 ///
-/// Empty, the CLI decides everything. Setters take and give back the value, and can be called in
-/// any order; one that is called twice replaces its value, unless it is said to add.
+/// Options that are not set are determined by the CLI and the user's settings. Setters consume and
+/// return the value, and can be called in any order. Calling a setter again replaces the value, unless
+/// its documentation states that it adds or appends.
 ///
 /// ```
 /// use claude_agent_kit::Options;
@@ -51,66 +52,66 @@ pub(crate) use prepare::{Prepared, prepare};
 ///     .system_prompt("You are terse.")
 ///     .allowed_tools(["Read", "Bash(git log:*)"])
 ///     .max_turns(3);
-/// // Printing it shows no prompts and no values of variables.
+/// // The `Debug` output contains no prompts and no values of variables.
 /// assert!(!format!("{options:?}").contains("terse"));
 /// ```
 #[derive(Clone, Default)]
-#[must_use = "setters give back the changed value"]
+#[must_use = "setters return the changed value"]
 pub struct Options {
-    /// What the CLI is told.
+    /// Options that are sent to the CLI.
     pub(crate) settings: Settings,
-    /// What stays in this process.
+    /// Options that are not sent to the CLI.
     pub(crate) host: HostOptions,
-    /// Where each value came from.
+    /// The source of each value.
     pub(crate) origins: Origins,
 }
 
 impl Options {
-    /// Nothing asked for.
+    /// Creates options with all defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Replaces what was said of an option.
+    /// Replaces the value of an option that is sent to the CLI.
     fn change_settings(mut self, option: &'static str, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
-        self.told(option)
+        self.set_by_builder(option)
     }
 
-    /// Adds to what was said of an option.
+    /// Adds to the value of an option that is sent to the CLI.
     fn add_settings(mut self, option: &'static str, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
         self.origins.add(option, Source::BUILDER);
         self
     }
 
-    /// Replaces what was said of an option that stays here.
+    /// Replaces the value of an option that is not sent to the CLI.
     fn change_host(self, option: &'static str, change: impl FnOnce(&mut HostOptions)) -> Self {
-        self.told(option).change(change)
+        self.set_by_builder(option).change(change)
     }
 
-    /// Changes what is no plain value and has no source.
+    /// Changes an option without recording a source, because config files cannot set it.
     pub(crate) fn change(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
         change(&mut self.host);
         self
     }
 
-    /// The builder said what this option is.
-    fn told(mut self, option: &'static str) -> Self {
+    /// Records the builder as the only source of an option.
+    fn set_by_builder(mut self, option: &'static str) -> Self {
         self.origins.replace(option, Source::BUILDER);
         self
     }
 }
 
 impl From<&Options> for Options {
-    /// A copy, so that one value can serve many runs.
+    /// Clones the options, so that one value can be used for many runs.
     fn from(options: &Options) -> Self {
         options.clone()
     }
 }
 
 impl fmt::Debug for Options {
-    /// Without prompts, values of variables, headers and values of unknown flags.
+    /// Omits prompts, values of variables, headers and values of extra flags.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("settings", &self.settings)
@@ -320,7 +321,6 @@ mod tests {
         assert_eq!(host.background, Background::All);
         assert!(host.strict_exit_status && !host.die_with_parent);
         assert!(host.on_warning.is_some() && host.on_stderr.is_some());
-        // Taken back.
         assert_eq!(options.timeouts(Timeouts::new().idle(None)).host.idle_timeout, None);
     }
 

@@ -1,4 +1,4 @@
-//! Where values come from.
+//! The sources of option values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The sources of the values that were given, lowest first where several went together.
+/// The sources of each option that was set; if several were combined, the lowest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins(BTreeMap<&'static str, Vec<Source>>);
 
@@ -76,32 +76,32 @@ impl Origins {
         self.0.insert(option, sources.into_iter().collect());
     }
 
-    /// Nobody said anything of this option.
-    pub(crate) fn forget(&mut self, option: &'static str) {
+    /// Removes the sources of an option that is no longer set.
+    pub(crate) fn remove(&mut self, option: &'static str) {
         self.0.remove(option);
     }
 
-    /// The sources of an option; none if nobody said anything of it.
+    /// Returns the sources of an option; empty if it is not set.
     pub(crate) fn of(&self, option: &str) -> &[Source] {
         self.0.get(option).map_or(&[], Vec::as_slice)
     }
 
     /// The sources of an option that are not the builder.
-    pub(crate) fn elsewhere(&self, option: &str) -> impl Iterator<Item = &Source> {
+    pub(crate) fn not_from_builder(&self, option: &str) -> impl Iterator<Item = &Source> {
         self.of(option).iter().filter(|source| **source != Source::BUILDER)
     }
 }
 
 impl Options {
-    /// Returns where the value of an option comes from, lowest first.
+    /// Returns the sources of an option, lowest first.
     #[cfg(test)]
     pub(crate) fn sources(&self, option: &str) -> &[Source] {
         self.origins.of(option)
     }
 
-    /// Every value that was given, with its source, to be printed. Secrets, prompts and the values
-    /// of variables are masked. Callbacks, servers of this process and transports are no values and
-    /// do not stand in it.
+    /// Returns all options that were set, with their sources. The result implements `Display`. Secrets,
+    /// prompts and the values of variables are masked. Callbacks, in-process servers and transports are
+    /// not included.
     ///
     /// ```
     /// use claude_agent_kit::Options;
@@ -124,18 +124,17 @@ impl Options {
     }
 }
 
-/// An option, its value and where that comes from.
+/// An option, its value and its sources.
 type Line = (&'static str, String, Vec<Source>);
 
-/// The values of options with their sources; prints one line for each.
+/// The values of options with their sources. `Display` writes one line for each option.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     lines: Vec<Line>,
 }
 
 impl Explanation {
-    /// The options in the order of their names, with their values as they are printed, and where
-    /// those come from.
+    /// Returns the options in the order of their names, with their values as text and their sources.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &[Source])> {
         self.lines.iter().map(|(name, value, sources)| (*name, value.as_str(), sources.as_slice()))
     }

@@ -72,11 +72,7 @@ struct State {
     /// The requests that `next` has not returned yet.
     unseen: BTreeSet<u64>,
     next_number: u64,
-<<<<<<< HEAD
     /// The requests closed last, for the error of a late answer.
-=======
-    /// The last requests that were closed, for the text of errors.
->>>>>>> wk-l
     closed: VecDeque<(String, Closed)>,
 }
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 //! Sessions: many turns in one conversation, controlled while they run.
-=======
-//! Live sessions with many turns.
->>>>>>> wk-l
 
 pub(crate) mod events;
 mod interrupt;
@@ -47,20 +43,12 @@ pub struct Session {
     keep_alive: Option<Arc<RunGuard>>,
 }
 
-<<<<<<< HEAD
 /// State shared by the handles of one session.
-=======
-/// The state shared by the handles of a session.
->>>>>>> wk-l
 pub(crate) struct Shared {
     pub(crate) handles: Handles,
     /// The names of all MCP servers of the options.
     pub(crate) servers: Vec<String>,
-<<<<<<< HEAD
     /// The names of the in-process servers among them.
-=======
-    /// The in-process servers among them.
->>>>>>> wk-l
     hosted: Vec<String>,
     verbatim_prompts: bool,
     operation_timeout: Option<Duration>,
@@ -96,28 +84,17 @@ impl fmt::Debug for SessionLink {
 }
 
 impl Session {
-<<<<<<< HEAD
     /// Starts the CLI and returns as soon as the process runs. Prompts and operations are queued until
     /// the handshake is done.
-=======
-    /// Starts the CLI and returns as soon as it is running. Operations wait for the handshake.
->>>>>>> wk-l
     ///
     /// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) this waits for the
     /// handshake, because the CLI may have to be started a second time.
     ///
     /// # Errors
-<<<<<<< HEAD
     /// When the CLI cannot be started; the errors of [`query`](crate::query()).
     ///
     /// # Cancel safety
     /// Dropping the future ends the process.
-=======
-    /// Errors of the start, as for [`query`](crate::query()).
-    ///
-    /// # Cancel safety
-    /// Dropping the future ends the process that it started.
->>>>>>> wk-l
     ///
     /// # Panics
     /// On a Tokio runtime whose I/O or time driver is not enabled.
@@ -153,11 +130,7 @@ impl Session {
     /// Those of [`Self::open`] and [`Self::ready`].
     ///
     /// # Cancel safety
-<<<<<<< HEAD
     /// Dropping the future ends the process.
-=======
-    /// Dropping the future ends the process that it started.
->>>>>>> wk-l
     pub async fn start(options: impl Into<Options>) -> Result<Self> {
         let session = Self::open(options).await?;
         session.ready().await?;
@@ -169,13 +142,8 @@ impl Session {
     /// # Errors
     /// When the handshake fails: [`InitializeTimeout`](ErrorKind::InitializeTimeout),
     /// [`InitializeRejected`](ErrorKind::InitializeRejected),
-<<<<<<< HEAD
     /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), or an error for an option that the CLI does
     /// not know; and when the session was stopped before.
-=======
-    /// [`ExitedDuringInit`](ErrorKind::ExitedDuringInit), an unsupported flag; or
-    /// [`SessionStopped`](ErrorKind::SessionStopped).
->>>>>>> wk-l
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
@@ -185,24 +153,15 @@ impl Session {
 
     /// Sends a user message and returns its turn.
     ///
-<<<<<<< HEAD
     /// Waits for the handshake, and while more than `Limits::max_unwritten_bytes` wait to be written.
     /// Does not wait for the turn to begin.
-=======
-    /// Waits for the handshake, and while more than `Limits::max_unwritten_bytes` are unwritten; does not
-    /// wait for the turn to begin.
->>>>>>> wk-l
     ///
     /// # Errors
     /// When the session has ended, its input was ended, or the prompt or its ID is empty
     /// ([`InvalidOptions`](ErrorKind::InvalidOptions)).
     ///
     /// # Cancel safety
-<<<<<<< HEAD
     /// Dropping the future withdraws the message if it has not been written yet.
-=======
-    /// Dropping the future cancels the message if it is not written yet.
->>>>>>> wk-l
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<Turn> {
         let prompt = prompt.into();
         if prompt.is_empty() {
@@ -222,13 +181,8 @@ impl Session {
         Ok(turn)
     }
 
-<<<<<<< HEAD
     /// Returns a stream of all messages and warnings from now on. The first such stream also yields
     /// the warnings of the start and, if no message was sent before, everything received since then.
-=======
-    /// Returns a stream of all messages and warnings from now on. The first such stream also contains the
-    /// warnings of the start and, if no message was sent before, all earlier messages.
->>>>>>> wk-l
     pub fn messages(&self) -> Messages {
         Messages::new(self.clone())
     }
@@ -243,13 +197,8 @@ impl Session {
         Events::new(self.shared.handles.events.clone())
     }
 
-<<<<<<< HEAD
     /// Returns the CLI's response to the handshake: commands, agents, models, account, capabilities.
     /// `None` before the handshake is done.
-=======
-    /// Returns the information that the CLI sent in the handshake: commands, agents, models, account,
-    /// capabilities. `None` before the handshake is done.
->>>>>>> wk-l
     ///
     /// More capabilities are in
     /// [`InitMessage::capabilities`](claude_wire::message::InitMessage::capabilities) at the start of
@@ -257,11 +206,7 @@ impl Session {
     /// [`CommandsChanged`](claude_wire::message::SystemMessage::CommandsChanged).
     pub fn server_info(&self) -> Option<InitializeResponse> {
         let text = self.shared.handles.events.info()?;
-<<<<<<< HEAD
         // An undecodable response counts as an empty one.
-=======
-        // A response that cannot be decoded is treated as empty.
->>>>>>> wk-l
         Some(serde_json::from_slice(&text).unwrap_or_default())
     }
 
@@ -273,17 +218,10 @@ impl Session {
         self.shared.handles.events.session_id()
     }
 
-<<<<<<< HEAD
     /// Returns whether the session continues an earlier conversation, or a copy of one: the outcome of
     /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start). `None` before the
     /// handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the CLI
     /// does not report it.
-=======
-    /// Returns whether the session continues an earlier conversation, or a copy of one. `None` before
-    /// the handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the
-    /// CLI does not report it. Distinguishes the two cases of
-    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start).
->>>>>>> wk-l
     pub fn is_resumed(&self) -> Option<bool> {
         self.shared.handles.is_resumed()
     }
@@ -302,13 +240,8 @@ impl Session {
         self.shared.handles.pid
     }
 
-<<<<<<< HEAD
     /// Returns a handle to the same session with another timeout for its operations. Default: 30 s,
     /// and 120 s for operations that connect to servers or write files.
-=======
-    /// Returns a handle with another timeout for the operations called on it. Default: 30 s, and
-    /// 120 s for slow operations.
->>>>>>> wk-l
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self.clone() }
@@ -319,51 +252,30 @@ impl Session {
         McpHandle { session: self }
     }
 
-<<<<<<< HEAD
     /// Closes stdin of the CLI, after which no prompts and operations can be sent. The CLI finishes
     /// its work and exits. Pending callbacks are cancelled.
-=======
-    /// Ends the input by closing stdin: no more messages and operations can be sent. The CLI finishes its
-    /// current work and exits. Callbacks are cancelled.
->>>>>>> wk-l
     ///
     /// # Errors
     /// When the session has already ended.
     ///
     /// # Cancel safety
-<<<<<<< HEAD
     /// If the future is dropped, the input may or may not have been ended.
-=======
-    /// If the future is dropped, the input may or may not be ended.
->>>>>>> wk-l
     pub async fn end_input(&self) -> Result<()> {
         let pending = self.post("end_input", None, Event::EndInput);
         self.reply("end_input", pending).await.map(drop)
     }
 
-<<<<<<< HEAD
     /// Stops the session and returns the exit of the process: interrupts the running turn, closes
     /// stdin, and kills the CLI if it does not exit by itself. Can be called several times.
-=======
-    /// Stops the session: interrupts a running turn, closes stdin, and ends the CLI if it does not exit.
-    /// Returns the exit status. Can be called any number of times.
->>>>>>> wk-l
     ///
     /// A turn that has its result is not interrupted: stdin is closed as soon as the CLI is idle, or
     /// after one second.
     ///
     /// # Errors
-<<<<<<< HEAD
     /// The error of the session, if it failed before.
     ///
     /// # Cancel safety
     /// Dropping the future does not cancel the shutdown.
-=======
-    /// The error with which the session failed before.
-    ///
-    /// # Cancel safety
-    /// Dropping the future does not stop the shutdown.
->>>>>>> wk-l
     pub async fn stop(&self) -> Result<Option<Exit>> {
         let handles = &self.shared.handles;
         // A driver that is gone has left its process to the reaper thread.

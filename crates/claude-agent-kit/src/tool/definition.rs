@@ -9,7 +9,7 @@ use claude_wire::{Extra, Json};
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 
-use super::{ToolContext, ToolError, ToolFunction, ToolResult, is_object, read, schema};
+use super::{ToolContext, ToolError, ToolFunction, ToolResult, deserialize, is_object, schema};
 use crate::mcp::names::{self, NAME};
 
 type Run = Arc<
@@ -57,9 +57,9 @@ impl Tool {
         let run: Run = Arc::new(move |arguments, context| {
             let function = function.clone();
             Box::pin(async move {
-                match read::<A>(&arguments) {
+                match deserialize::<A>(&arguments) {
                     Ok(arguments) => function.call(arguments, context).await,
-                    Err(unfit) => invalid(&unfit.to_string()).into(),
+                    Err(error) => invalid(&error.to_string()).into(),
                 }
             })
         });
@@ -89,7 +89,7 @@ impl Tool {
         self.annotate("idempotentHint", true)
     }
 
-    /// Whether the tool reaches out to an open world, such as the web.
+    /// Sets whether the tool interacts with external entities, such as the web.
     pub fn open_world(self, open: bool) -> Self {
         self.annotate("openWorldHint", open)
     }
@@ -140,21 +140,21 @@ impl Tool {
     }
 
     /// Returns the entry of the tool in `tools/list`.
-    pub(super) fn listed(&self) -> Json {
-        let mut listed = Extra::default();
-        listed.set("name", self.name.as_str());
-        listed.set("description", self.description.as_str());
-        listed.set("inputSchema", self.input.clone());
+    pub(super) fn definition(&self) -> Json {
+        let mut definition = Extra::default();
+        definition.set("name", self.name.as_str());
+        definition.set("description", self.description.as_str());
+        definition.set("inputSchema", self.input.clone());
         if let Some(output) = &self.output {
-            listed.set("outputSchema", output.clone());
+            definition.set("outputSchema", output.clone());
         }
         if !self.annotations.is_empty() {
-            listed.set("annotations", &self.annotations);
+            definition.set("annotations", &self.annotations);
         }
         if !self.meta.is_empty() {
-            listed.set("_meta", &self.meta);
+            definition.set("_meta", &self.meta);
         }
-        Json::from(&listed)
+        Json::from(&definition)
     }
 
     pub(super) fn problems(&self) -> Vec<String> {

@@ -35,10 +35,10 @@ use crate::options::prepare::enumerated;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ToolHandle(pub(super) Arc<Changing>);
+pub struct ToolHandle(pub(super) Arc<SharedTools>);
 
-/// The tools of a server that change.
-pub(super) struct Changing {
+/// The tools of a changeable server.
+pub(super) struct SharedTools {
     tools: Mutex<Vec<Tool>>,
     /// Each until its session has ended.
     clients: Mutex<Vec<Weak<McpClient>>>,
@@ -68,7 +68,7 @@ impl ToolHandle {
     /// # Cancel safety
     /// Once polled, the tool is removed; dropping the future may leave sessions without the notification.
     pub async fn remove(&self, name: &str) -> Result<bool> {
-        let removed = self.0.take(name);
+        let removed = self.0.remove(name);
         if removed {
             self.0.notify().await?;
         }
@@ -78,10 +78,10 @@ impl ToolHandle {
     /// Replaces all tools.
     ///
     /// # Errors
-    /// Those of [`Self::add`].
+    /// Returns the errors of [`Self::add`].
     ///
     /// # Cancel safety
-    /// That of [`Self::add`].
+    /// Same as [`Self::add`].
     pub async fn replace(&self, tools: impl IntoIterator<Item = Tool>) -> Result<()> {
         let new: Vec<Tool> = tools.into_iter().collect();
         self.0.change(|tools| *tools = new)?;
@@ -94,7 +94,7 @@ impl ToolHandle {
     }
 }
 
-impl Changing {
+impl SharedTools {
     pub(super) fn new(tools: Vec<Tool>) -> Self {
         Self { tools: Mutex::new(tools), clients: Mutex::default() }
     }
@@ -136,7 +136,7 @@ impl Changing {
     }
 
     /// Removes a tool; returns whether there was one.
-    fn take(&self, name: &str) -> bool {
+    fn remove(&self, name: &str) -> bool {
         let mut tools = self.tools();
         let before = tools.len();
         tools.retain(|tool| tool.name != name);

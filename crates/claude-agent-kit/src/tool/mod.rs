@@ -1,11 +1,10 @@
-//! Tools of this process: Rust functions that the model calls.
+//! In-process tools: Rust functions that the model calls.
 //!
-//! A tool is an async function or closure. The type of its argument says what the model must give: it
-//! is read with `serde`, and described to the model by its [`JsonSchema`], comments included. A
-//! second argument gets the [`ToolContext`] of the call. What it returns can be anything that
-//! `serde` can write: text and numbers become text, an object is structured content too. Content of
-//! other kinds is a [`ToolResult`]. An error tells the model what went wrong; `?` makes one of
-//! every error.
+//! A tool is an async function or closure. Its argument is deserialized with `serde` and described to
+//! the model by its [`JsonSchema`], including doc comments. An optional second argument is the
+//! [`ToolContext`] of the call. The function returns any type that implements `serde::Serialize`: text
+//! and numbers become text, and objects also become structured content. Use [`ToolResult`] for other
+//! kinds of content. An error is sent to the model; `?` converts any error.
 //!
 //! ```
 //! use claude_agent_kit::{Options, Tool, ToolServer};
@@ -35,18 +34,18 @@
 //! let options = Options::new().mcp("calc", server).allowed_tools(["mcp__calc"]);
 //! ```
 //!
-//! Calls run at the same time, each in a task of its own. The CLI makes several at once only of
-//! tools that are [read-only](Tool::read_only). State is shared by capture: clone an `Arc` into the
-//! closure. A function that blocks its thread belongs into `tokio::task::spawn_blocking`.
+//! Calls run concurrently, each in its own task. The CLI sends concurrent calls only for tools that are
+//! [read-only](Tool::read_only). To share state, clone an `Arc` into the closure. Use
+//! `tokio::task::spawn_blocking` for blocking work.
 //!
-//! A call that the CLI withdraws, on an interrupt say, is dropped at its next `await`.
+//! A call that the CLI cancels, for example after an interrupt, is dropped at its next `await`.
 
-mod changing;
 mod context;
 mod definition;
 mod function;
-mod read;
+mod handle;
 mod result;
+mod schema;
 mod serve;
 #[cfg(test)]
 mod tests;
@@ -55,22 +54,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use changing::Changing;
+use handle::SharedTools;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-pub use changing::ToolHandle;
 pub use context::{ToolContext, ToolProgress};
 pub use definition::{NoArguments, Tool};
 pub use function::ToolFunction;
+pub use handle::ToolHandle;
 pub use result::{ToolError, ToolOutput, ToolResult};
 
-pub(crate) use read::{is_object, read, schema};
+pub(crate) use schema::{deserialize, is_object, schema};
 
-/// Tools of this process, under one name.
+/// An in-process MCP server with tools.
 ///
-/// One value serves many sessions. Its tools stay the same, unless it is
-/// [changeable](Self::changeable). See [the guide](crate::guide::tools) for an example.
+/// One value can be used for many sessions. Its tools do not change, unless it is
+/// [changeable](Self::changeable). See [the module](self) for an example.
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct ToolServer {
@@ -83,11 +82,11 @@ pub struct ToolServer {
 #[derive(Clone)]
 enum Tools {
     Fixed(Vec<Tool>),
-    Changing(Arc<Changing>),
+    Shared(Arc<SharedTools>),
 }
 
 impl ToolServer {
-    /// Makes a server without tools. Its name is given to [`Options::mcp`](crate::Options::mcp).
+    /// Creates a server without tools. Its name is set by [`Options::mcp`](crate::Options::mcp).
     pub fn new() -> Self {
         Self {
             version: "1.0.0".to_owned(),
@@ -97,26 +96,27 @@ impl ToolServer {
         }
     }
 
-    /// The version that the CLI is told. Default: `1.0.0`.
+    /// Sets the version that is reported to the CLI. Default: `1.0.0`.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// What the model is told about the tools as a whole. Default: nothing.
+    /// Sets instructions for the model about all tools of the server. Default: none.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// How long a call may take; then it is dropped and answered with an error. Default: as long as
-    /// it likes.
+    /// Sets the timeout of calls; when it expires, the call is dropped and fails with an error.
+    /// Default: no timeout.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.limit = limit.into();
         self
     }
 
-    /// Adds a tool, as [`Tool::new`] makes it. [`add`](Self::add) takes a [`Tool`] with hints.
+    /// Adds a tool with a name, a description and a function. Use [`add`](Self::add) for a [`Tool`] with
+    /// hints.
     pub fn tool<A, M>(
         self,
         name: impl Into<String>,
@@ -134,27 +134,26 @@ impl ToolServer {
     pub fn add(mut self, tool: Tool) -> Self {
         match &mut self.tools {
             Tools::Fixed(tools) => tools.push(tool),
-            Tools::Changing(changing) => changing.tools().push(tool),
+            Tools::Shared(shared) => shared.tools().push(tool),
         }
         self
     }
 
-    /// Makes it a server whose tools can be changed while sessions run, with the handle that does
-    /// so. The tools that it has so far are the first; copies of it have the same tools from now on.
+    /// Returns the server and a handle that changes its tools while sessions are running. The server
+    /// keeps its current tools; clones of the returned server share the tools.
     pub fn changeable(mut self) -> (Self, ToolHandle) {
-        let changing = match &mut self.tools {
-            Tools::Fixed(tools) => Arc::new(Changing::new(std::mem::take(tools))),
-            Tools::Changing(changing) => changing.clone(),
+        let shared = match &mut self.tools {
+            Tools::Fixed(tools) => Arc::new(SharedTools::new(std::mem::take(tools))),
+            Tools::Shared(shared) => shared.clone(),
         };
-        self.tools = Tools::Changing(changing.clone());
-        (self, ToolHandle(changing))
+        self.tools = Tools::Shared(shared.clone());
+        (self, ToolHandle(shared))
     }
 
-    /// What comes of looking at its tools.
-    fn look<R>(&self, look: impl FnOnce(&[Tool]) -> R) -> R {
+    fn with_tools<R>(&self, read: impl FnOnce(&[Tool]) -> R) -> R {
         match &self.tools {
-            Tools::Fixed(tools) => look(tools),
-            Tools::Changing(changing) => look(&changing.tools()),
+            Tools::Fixed(tools) => read(tools),
+            Tools::Shared(shared) => read(&shared.tools()),
         }
     }
 }
@@ -179,7 +178,7 @@ impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(tools) => tools.fmt(f),
-            Self::Changing(changing) => changing.tools().fmt(f),
+            Self::Shared(shared) => shared.tools().fmt(f),
         }
     }
 }

@@ -35,7 +35,7 @@ impl ToolOutput for ToolResult {
     }
 }
 
-/// The result of a call, block by block.
+/// The result of a tool call: a list of content blocks and optional structured content.
 ///
 /// ```
 /// use claude_agent_kit::ToolResult;
@@ -151,7 +151,7 @@ impl<E: StdError> From<E> for ToolError {
 }
 
 impl fmt::Debug for ToolResult {
-    /// Without the content.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolResult")
             .field("blocks", &self.content.len())
@@ -162,7 +162,7 @@ impl fmt::Debug for ToolResult {
 }
 
 impl fmt::Debug for ToolError {
-    /// Without the content.
+    /// Omits the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ToolError").field(&self.0).finish()
     }

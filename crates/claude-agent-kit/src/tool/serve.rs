@@ -1,4 +1,4 @@
-//! A tool server at work: the methods of MCP that tools need.
+//! The MCP methods of a tool server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use claude_wire::id::ToolUseId;
 use claude_wire::{Extra, Json};
 
-use super::{ToolContext, ToolServer, Tools, changing};
+use super::{ToolContext, ToolServer, Tools, handle};
 use crate::mcp::{
     Connection, INVALID_PARAMS, Incoming, Kind, METHOD_NOT_FOUND, McpClient, McpContext, Reply,
     Server, Serving,
 };
 
-/// The versions of MCP that are spoken. What of them tools need is the same in all.
+/// The supported versions of MCP, which do not differ in the methods for tools.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 impl Server for ToolServer {
@@ -21,71 +21,72 @@ impl Server for ToolServer {
     }
 
     fn tools(&self) -> Vec<String> {
-        self.look(|tools| tools.iter().map(|tool| tool.name.clone()).collect())
+        self.with_tools(|tools| tools.iter().map(|tool| tool.name.clone()).collect())
     }
 
     fn problems(&self) -> Vec<String> {
-        self.look(changing::problems)
+        self.with_tools(handle::problems)
     }
 
     fn connect(&self, client: &McpClient) -> Arc<dyn Connection> {
         let client = Arc::new(client.clone());
-        if let Tools::Changing(changing) = &self.tools {
-            changing.subscribe(&client);
+        if let Tools::Shared(shared) = &self.tools {
+            shared.subscribe(&client);
         }
-        Arc::new(Connected { server: self.clone(), client })
+        Arc::new(ToolConnection { server: self.clone(), client })
     }
 }
 
-/// A server of one session. Its client is told of changes for as long as the session lasts.
-struct Connected {
+/// A server of one session. It keeps the client subscribed to changes until the session ends.
+struct ToolConnection {
     server: ToolServer,
     client: Arc<McpClient>,
 }
 
-impl Connection for Connected {
+impl Connection for ToolConnection {
     fn serve(&self, message: Incoming, context: McpContext) -> Serving {
         let Kind::Request { method, params, .. } = message.kind else {
-            return said(Reply::Nothing);
+            return reply_with(Reply::Nothing);
         };
         match method.as_str() {
             "initialize" => {
-                said(Reply::Result(self.server.greeting(self.client.server(), &params)))
+                reply_with(Reply::Result(self.server.initialize(self.client.server(), &params)))
             }
-            "ping" => said(Reply::Result(Json::from(&Extra::default()))),
-            "tools/list" => said(Reply::Result(self.server.list())),
+            "ping" => reply_with(Reply::Result(Json::from(&Extra::default()))),
+            "tools/list" => reply_with(Reply::Result(self.server.list())),
             "tools/call" => self.server.call(&params, context),
-            _ => said(Reply::error(METHOD_NOT_FOUND, format!("there is no method {method}"))),
+            _ => reply_with(Reply::error(METHOD_NOT_FOUND, format!("Unknown method: {method}"))),
         }
     }
 }
 
 impl ToolServer {
-    fn greeting(&self, name: &str, params: &Json) -> Json {
+    fn initialize(&self, name: &str, params: &Json) -> Json {
         let params: Extra = params.deserialize().unwrap_or_default();
-        let asked = text(&params, "protocolVersion");
-        let spoken = asked.filter(|version| VERSIONS.contains(&version.as_str()));
+        let requested = text(&params, "protocolVersion");
+        let version = requested.filter(|version| VERSIONS.contains(&version.as_str()));
         let mut info = Extra::default();
         info.set("name", name);
         info.set("version", self.version.as_str());
         let mut capabilities = Extra::default();
         let mut tools = Extra::default();
-        if matches!(self.tools, Tools::Changing(_)) {
+        if matches!(self.tools, Tools::Shared(_)) {
             tools.set("listChanged", Json::from_serialize(&true).unwrap_or_default());
         }
         capabilities.set("tools", &tools);
-        let mut greeting = Extra::default();
-        greeting.set("protocolVersion", spoken.as_deref().unwrap_or(VERSIONS[0]));
-        greeting.set("capabilities", &capabilities);
-        greeting.set("serverInfo", &info);
+        let mut result = Extra::default();
+        result.set("protocolVersion", version.as_deref().unwrap_or(VERSIONS[0]));
+        result.set("capabilities", &capabilities);
+        result.set("serverInfo", &info);
         if let Some(instructions) = &self.instructions {
-            greeting.set("instructions", instructions.as_str());
+            result.set("instructions", instructions.as_str());
         }
-        Json::from(&greeting)
+        Json::from(&result)
     }
 
     fn list(&self) -> Json {
-        let tools: Vec<Json> = self.look(|tools| tools.iter().map(super::Tool::listed).collect());
+        let tools: Vec<Json> =
+            self.with_tools(|tools| tools.iter().map(super::Tool::definition).collect());
         let mut list = Extra::default();
         list.set("tools", Json::from_serialize(&tools).unwrap_or_default());
         Json::from(&list)
@@ -94,9 +95,9 @@ impl ToolServer {
     fn call(&self, params: &Json, context: McpContext) -> Serving {
         let params: Extra = params.deserialize().unwrap_or_default();
         let name = text(&params, "name").unwrap_or_default();
-        let found = self.look(|tools| tools.iter().find(|tool| tool.name == name).cloned());
+        let found = self.with_tools(|tools| tools.iter().find(|tool| tool.name == name).cloned());
         let Some(tool) = found else {
-            return said(Reply::error(INVALID_PARAMS, format!("Unknown tool: {name}")));
+            return reply_with(Reply::error(INVALID_PARAMS, format!("Unknown tool: {name}")));
         };
         let meta: Extra =
             params.get("_meta").and_then(|meta| meta.deserialize().ok()).unwrap_or_default();
@@ -114,7 +115,7 @@ impl ToolServer {
     }
 }
 
-fn said(reply: Reply) -> Serving {
+fn reply_with(reply: Reply) -> Serving {
     Box::pin(async move { Ok(reply) })
 }
 

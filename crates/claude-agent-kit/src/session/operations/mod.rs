@@ -71,15 +71,9 @@ pub(crate) use timeout::OPERATION_TIMEOUT;
 use timeout::default_timeout;
 
 impl Session {
-<<<<<<< HEAD
     /// Sends a control request and returns its response. For operations without a method:
     /// [`Operation`] lists those with a typed response. A [`HostRequest`], which can also be an
     /// operation that this version does not know, returns the response as JSON.
-=======
-    /// Sends a control request and returns its response. For operations that have no method here:
-    /// see [`Operation`] for those with a typed response. A [`HostRequest`], which can also be an
-    /// operation that this version does not know, returns the raw response.
->>>>>>> wk-l
     ///
     /// ```no_run
     /// use claude_agent_kit::control::GetBinaryVersion;
