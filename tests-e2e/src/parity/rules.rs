@@ -33,7 +33,7 @@ impl Project {
     /// Returns an error when a source file cannot be read.
     pub fn read() -> Result<Self, String> {
         let tests = Tests::read().map_err(|error| format!("the tests cannot be read: {error}"))?;
-        Ok(Self { setters: options::setters()?, unseen: hooks::unseen()?, tests })
+        Ok(Self { setters: options::setters()?, unseen: hooks::unobserved()?, tests })
     }
 }
 

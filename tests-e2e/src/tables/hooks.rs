@@ -25,8 +25,8 @@ fn events() -> Result<Vec<(&'static str, String)>, String> {
 const RESPONSES: &str = "crates/claude-agent-kit/src/hook/response.rs";
 const CAPABILITIES: &str = "crates/claude-agent-kit/src/hook/capability.rs";
 
-fn is_unseen(doc: &str) -> bool {
-    doc.contains("not seen")
+fn is_unobserved(doc: &str) -> bool {
+    doc.contains("Not observed")
 }
 
 /// Returns the events that the pinned CLI was not observed to fire, according to their docs.
@@ -34,9 +34,9 @@ fn is_unseen(doc: &str) -> bool {
 /// # Errors
 ///
 /// Returns an error when the docs cannot be read.
-pub fn unseen() -> Result<BTreeSet<String>, String> {
-    let unseen = events()?.into_iter().filter(|(_, doc)| is_unseen(doc));
-    Ok(unseen.map(|(event, _)| event.to_owned()).collect())
+pub fn unobserved() -> Result<BTreeSet<String>, String> {
+    let unobserved = events()?.into_iter().filter(|(_, doc)| is_unobserved(doc));
+    Ok(unobserved.map(|(event, _)| event.to_owned()).collect())
 }
 
 pub(super) fn table() -> Result<(String, String), String> {
@@ -45,8 +45,8 @@ pub(super) fn table() -> Result<(String, String), String> {
     let mut rows = Vec::new();
     for (event, doc) in events()? {
         let mut when = docs::without_links(docs::sentences(&doc).next().unwrap_or_default());
-        if is_unseen(&doc) {
-            when += " (*not seen*)";
+        if is_unobserved(&doc) {
+            when += " (*not observed*)";
         }
         let own = methods(&responses, &capabilities, event).into_iter();
         let can: Vec<String> = own.map(|(_, name)| format!("`{name}`")).collect();
