@@ -5,7 +5,7 @@
 
 mod diagnosis;
 mod login;
-mod refusal;
+mod rejection;
 mod spawn;
 mod turn_failure;
 
@@ -22,7 +22,7 @@ use crate::cli::CliVersion;
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
 
-pub(crate) use self::refusal::refusal;
+pub(crate) use self::rejection::rejection;
 pub(crate) use self::spawn::spawn_failed;
 pub(crate) use self::turn_failure::{retry_delay, turn_failure};
 

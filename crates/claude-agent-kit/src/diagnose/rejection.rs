@@ -7,14 +7,14 @@ use super::{Evidence, TEXT_BYTES, describe_exit};
 use crate::error::{Error, ErrorKind};
 
 /// Returns the error of an operation that the session or the CLI did not perform.
-pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, mut summary, help) = summarize(refusal, operation);
-    if let (Rejection::Closed(_), Some(exit)) = (refusal, evidence.exit) {
+pub(crate) fn rejection(rejection: &Rejection, operation: &str, evidence: &Evidence) -> Error {
+    let (kind, mut summary, help) = summarize(rejection, operation);
+    if let (Rejection::Closed(_), Some(exit)) = (rejection, evidence.exit) {
         summary = format!("{summary} (the CLI {})", describe_exit(exit));
     }
     let masked = |text: &str| evidence.mask.apply_limited(text, TEXT_BYTES).into_owned();
     let mut message = masked(&summary);
-    if let Rejection::Closed(_) = refusal {
+    if let Rejection::Closed(_) = rejection {
         message.push_str(&evidence.quoted());
     }
     let mut error = Error::new(kind, message);
@@ -25,7 +25,7 @@ pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence)
         facts.operation = Some(operation.to_owned());
         facts.session_id.clone_from(&evidence.session_id);
         facts.detected = evidence.cli_version;
-        match refusal {
+        match rejection {
             Rejection::ByCli(failure) => {
                 facts.request_id.clone_from(&failure.request_id);
                 facts.code = failure.error_code.as_deref().map(masked);
