@@ -1,4 +1,4 @@
-"""The official SDK for Python. See src/lib.rs for what a subject is."""
+"""The official Python SDK. See src/lib.rs for the interface of subjects."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ WARM = 50
 
 def all_of(count, seen):
     if seen != count:
-        raise RuntimeError(f"{seen} of {count} messages came")
+        raise RuntimeError(f"received {seen} of {count} messages")
 
 
 async def read_messages(work, count, cli):
@@ -146,10 +146,10 @@ WORKS = {
 def main():
     work, count, cli = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     try:
-        said = {"figure": asyncio.run(WORKS[work](work, count, cli))}
+        result = {"figure": asyncio.run(WORKS[work](work, count, cli))}
     except Exception as error:
-        said = {"failed": f"{type(error).__name__}: {error}"}
-    print(json.dumps(said))
+        result = {"failed": f"{type(error).__name__}: {error}"}
+    print(json.dumps(result))
 
 
 main()

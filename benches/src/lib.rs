@@ -1,8 +1,8 @@
-//! What every subject has in common: what it is asked for and how it tells its figure.
+//! The interface of benchmark subjects.
 //!
-//! A subject is a program that is started as `<subject> <work> <count> <cli>`, does the work once
-//! with the CLI at that path (`bench-cli`, whatever its name) and prints one line of JSON:
-//! `{"figure": 1.5}`, `{"unsupported": "why"}` for what its SDK does not offer, or `{"failed": "why"}`.
+//! A subject is a program that is started as `<subject> <work> <count> <cli>`, runs the workload once with the CLI at
+//! that path (a copy of `bench-cli`) and prints one line of JSON: `{"figure": 1.5}`, `{"unsupported": "why"}` for what
+//! its SDK does not offer, or `{"failed": "why"}`.
 
 use std::env;
 use std::error::Error;
@@ -10,34 +10,34 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-/// What may go wrong.
+/// A result with any error.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What is done.
+/// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// `count` messages with 400-byte texts; seconds from the first byte to the result.
     Flood,
-    /// `count` pieces of a message; the same.
+    /// `count` deltas of a message; seconds from the first byte to the result.
     Deltas,
     /// One message with a text of `count` bytes; seconds from the first byte to the typed message.
     Line,
-    /// `count` hooks one after the other; the median in microseconds.
+    /// `count` hook round trips in sequence; the median in microseconds.
     Hook,
-    /// `count` permissions; the same.
+    /// `count` permission round trips in sequence; the median in microseconds.
     Permission,
-    /// `count` calls of a tool in the client's process; the same.
+    /// `count` calls of an in-process tool in sequence; the median in microseconds.
     Tool,
-    /// `count` starts one after the other; the median in seconds from the call to the first message.
+    /// `count` starts in sequence; the median in seconds from the call to the first message.
     First,
-    /// `count` sessions that live at the same time, a turn each; seconds until all have answered.
+    /// `count` concurrent sessions with a turn each; seconds until all have completed.
     Sessions,
-    /// `count` sessions that have started and wait; KiB that the client has grown by for each.
+    /// `count` idle sessions; memory growth of the client per session, in KiB.
     Idle,
 }
 
 impl Work {
-    /// All works with the names that they are asked for by.
+    /// All workloads with their names.
     pub const ALL: [(&'static str, Self); 9] = [
         ("flood", Self::Flood),
         ("deltas", Self::Deltas),
@@ -50,34 +50,34 @@ impl Work {
         ("idle", Self::Idle),
     ];
 
-    /// The work of that name.
+    /// Returns the workload with this name.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// Returns an error when the name is unknown.
     pub fn named(name: &str) -> Outcome<Self> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(_, work)| *work).ok_or_else(|| format!("there is no work `{name}`").into())
+        found.map(|(_, work)| *work).ok_or_else(|| format!("unknown workload: \"{name}\"").into())
     }
 
-    /// Whether the CLI asks and the client answers, by turns.
+    /// Whether the workload consists of sequential requests of the CLI.
     pub fn is_round_trip(self) -> bool {
         matches!(self, Self::Hook | Self::Permission | Self::Tool)
     }
 }
 
-/// What a subject is asked for.
+/// The task of a subject.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// What to do.
+    /// The workload.
     pub work: Work,
-    /// How often, or how many, or how much.
+    /// The size of the workload.
     pub count: usize,
-    /// The CLI to do it with.
+    /// The path of the CLI.
     pub cli: PathBuf,
 }
 
-/// What an SDK does not offer.
+/// The SDK does not support a workload, for this reason.
 #[derive(Debug)]
 pub struct Unsupported(pub &'static str);
 
@@ -89,15 +89,17 @@ impl fmt::Display for Unsupported {
 
 impl Error for Unsupported {}
 
-/// Takes the task from the arguments, does it and prints what came of it.
+/// Runs the task that is given by the arguments, prints the result and exits.
 pub fn run_subject(perform: impl FnOnce(&Task) -> Outcome<f64>) {
-    let said = match task().and_then(|task| perform(&task)) {
+    let result = match task().and_then(|task| perform(&task)) {
         Ok(figure) => serde_json::json!({ "figure": figure }),
-        Err(error) if error.is::<Unsupported>() => serde_json::json!({ "unsupported": error.to_string() }),
+        Err(error) if error.is::<Unsupported>() => {
+            serde_json::json!({ "unsupported": error.to_string() })
+        }
         Err(error) => serde_json::json!({ "failed": error.to_string() }),
     };
-    println!("{said}");
-    // Nothing that a client leaves behind may keep it from ending.
+    println!("{result}");
+    // Background work of the client must not delay the exit.
     std::process::exit(0);
 }
 
@@ -110,73 +112,74 @@ fn task() -> Outcome<Task> {
     Ok(Task { work, count, cli: next()?.into() })
 }
 
-/// The time on the clock that all processes of this machine share, in nanoseconds.
+/// Returns the time of the monotonic clock, which all processes share, in nanoseconds.
 pub fn now() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let whole = u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000;
     whole + u64::try_from(time.tv_nsec).unwrap_or_default()
 }
 
-/// The seconds since a moment that the CLI reported.
+/// Returns the seconds since the time that the CLI reported.
 ///
 /// # Errors
 ///
-/// When that is no time.
+/// Returns an error when the CLI did not report a time.
 pub fn seconds_since(reported: &str, now: u64) -> Outcome<f64> {
-    let began: u64 = reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}"))?;
+    let began: u64 =
+        reported.parse().map_err(|_| format!("unexpected result of the CLI: {reported}"))?;
     Ok(seconds(now.saturating_sub(began)))
 }
 
-/// Nanoseconds as seconds.
-#[expect(clippy::cast_precision_loss, reason = "what is measured is far below 2^53 ns")]
+/// Converts nanoseconds to seconds.
+#[expect(clippy::cast_precision_loss, reason = "measured times are far below 2^53 ns")]
 pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// Whether all came.
+/// Checks that all messages were received.
 ///
 /// # Errors
 ///
-/// Says how many are missing.
+/// Returns an error with the number of received messages.
 pub fn all_of(count: usize, seen: usize) -> Outcome<()> {
-    if seen == count { Ok(()) } else { Err(format!("{seen} of {count} messages came").into()) }
+    if seen == count { Ok(()) } else { Err(format!("received {seen} of {count} messages").into()) }
 }
 
-/// The one in the middle.
+/// Returns the median.
 ///
 /// # Errors
 ///
-/// When there is none.
+/// Returns an error without figures.
 pub fn median(mut figures: Vec<f64>) -> Outcome<f64> {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().ok_or_else(|| "nothing was measured".into())
 }
 
-/// How much memory this process holds, in KiB.
+/// Returns the resident memory of this process, in KiB.
 ///
 /// # Errors
 ///
-/// When the system does not say.
+/// Returns an error when it cannot be read.
 pub fn resident_kib() -> Outcome<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
     Ok(line.split_whitespace().nth(1).ok_or("no figure")?.parse()?)
 }
 
-/// What each of `count` sessions has added.
-#[expect(clippy::cast_precision_loss, reason = "thousands, not more")]
+/// Returns the growth per session.
+#[expect(clippy::cast_precision_loss, reason = "counts are in the thousands")]
 pub fn each(before: f64, after: f64, count: usize) -> f64 {
     (after - before) / count as f64
 }
 
-/// Sessions that are started before memory is measured: the first ones bring what is needed once.
+/// The number of sessions to start before memory is measured, which excludes one-time allocations.
 pub const WARM: usize = 50;
 
-/// The runtime for a work: round trips have one at a time to do, so one thread does it.
+/// Creates the runtime for a workload: a current-thread runtime for round trips, which are sequential.
 ///
 /// # Errors
 ///
-/// When it does not start.
+/// Returns an error when the runtime cannot be created.
 #[cfg(feature = "_tokio")]
 pub fn runtime(work: Work) -> Outcome<tokio::runtime::Runtime> {
     let mut builder = if work.is_round_trip() {

@@ -1,5 +1,5 @@
-// The official SDK for TypeScript. See src/lib.rs for what a subject is.
-// Where the SDK and zod are installed stands in BENCH_SDK and BENCH_ZOD.
+// The official TypeScript SDK. See src/lib.rs for the interface of subjects.
+// BENCH_SDK and BENCH_ZOD are the paths of the SDK and of zod.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -11,7 +11,7 @@ const now = () => process.hrtime.bigint();
 const seconds = (from, to) => Number(to - from) / 1e9;
 
 function allOf(count, seen) {
-  if (seen !== count) throw new Error(`${seen} of ${count} messages came`);
+  if (seen !== count) throw new Error(`received ${seen} of ${count} messages`);
 }
 
 function median(figures) {
@@ -61,7 +61,7 @@ async function answerQuestions(work, _count, cli) {
   return figure;
 }
 
-// A session is a query whose prompts come one by one.
+// A session is a query with streaming prompts.
 class Session {
   constructor(options) {
     this.waiting = [];
@@ -158,11 +158,11 @@ const WORKS = {
 };
 
 const [work, count, cli] = process.argv.slice(2);
-let said;
+let result;
 try {
-  said = { figure: await WORKS[work](work, Number(count), cli) };
+  result = { figure: await WORKS[work](work, Number(count), cli) };
 } catch (error) {
-  said = { failed: String(error) };
+  result = { failed: String(error) };
 }
-console.log(JSON.stringify(said));
+console.log(JSON.stringify(result));
 process.exit(0);

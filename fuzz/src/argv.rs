@@ -1,5 +1,5 @@
-//! Any settings: arguments and variables that the system takes, of which each flag is one argument,
-//! or problems; and a handshake that is JSON.
+//! Any settings result in a valid command line with one argument per flag, or in problems, and in a handshake that is
+//! valid JSON.
 
 use claude_wire::Json;
 use claude_wire::control::AgentDefinition;
@@ -24,7 +24,7 @@ pub(super) fn run(data: &[u8]) {
     drop(format!("{settings:?}"));
     drop(secrets(&settings));
     let handshake =
-        Json::from_serialize(&initialize(&settings)).expect("a handshake can be written");
+        Json::from_serialize(&initialize(&settings)).expect("the handshake is serializable");
     assert!(handshake.deserialize::<Value>().is_ok_and(|value| value.is_object()));
     match command_line(&settings, &form, &needs) {
         Ok(command) => check(&command, &form),
@@ -50,12 +50,12 @@ fn check(command: &CommandLine, form: &Form) {
     };
     assert!(head.iter().any(|word| word == "--verbose"));
     for flag in flags {
-        let name = flag.strip_prefix("--").unwrap_or_else(|| panic!("{flag:?} is no flag"));
+        let name = flag.strip_prefix("--").unwrap_or_else(|| panic!("{flag:?} is not a flag"));
         assert!(!name.is_empty() && !name.starts_with(['-', '=']), "{flag:?}");
     }
 }
 
-/// JSON that is some text, or what the input says.
+/// Returns JSON from the input, or a JSON string if the input is not JSON.
 fn json(input: &mut Input<'_>) -> Json {
     let text = input.text();
     Json::from_text(&*text).unwrap_or_else(|_| Json::from(&*text))

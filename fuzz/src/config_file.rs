@@ -1,10 +1,10 @@
-//! Whatever stands in a config file or a variable, it gives options or an error that says where.
+//! Any config file and any variables result in options, or in an error with the location.
 
 use claude_agent_kit::{ErrorKind, Options};
 
 use super::input::Input;
 
-/// The format, a variable, and the file.
+/// The input consists of the format, a variable, and the file.
 pub(super) fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let name = if input.one_in(2) { "x.toml" } else { "x.json" };

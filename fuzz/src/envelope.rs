@@ -1,4 +1,4 @@
-//! The envelope of any line, whole and of its two ends: what it finds stands in the line.
+//! The envelope of any line, complete or oversized, contains only what the line contains.
 
 use claude_wire::{Envelope, Frame, Framer};
 use serde_json::Value;
@@ -6,8 +6,7 @@ use serde_json::Value;
 pub(super) fn run(line: &[u8]) {
     if let Ok(envelope) = Envelope::read(line) {
         assert!(!envelope.kind.is_empty());
-        // Types that are only passed on are recognised by their first bytes; of all others the
-        // whole line was read.
+        // Some types are recognized by the first bytes of the line; for all others the whole line is parsed.
         if let Ok(Value::Object(fields)) = serde_json::from_slice(line) {
             assert!(fields.contains_key("type"));
         }

@@ -1,10 +1,10 @@
-//! However a stream is cut, the lines are the same, and memory stays bounded.
+//! The lines do not depend on how the stream is split, and memory is bounded.
 
 use claude_wire::{Frame, Framer};
 
 use super::input::Input;
 
-/// The limit, how many cuts, where they are, and the stream.
+/// The input consists of the limit, the number of cuts, their positions, and the stream.
 pub(super) fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let limit = usize::from(input.byte()) + 1;
@@ -29,7 +29,7 @@ fn frames<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<F
     for chunk in chunks {
         framer.push(chunk);
         frames.extend(std::iter::from_fn(|| framer.next_frame()));
-        // What waits is the limit, the two ends of an oversized line, and this chunk at most.
+        // At most a line, the two ends of an oversized line, and this chunk are buffered.
         assert!(framer.buffered() <= 4 * limit + 16 + chunk.len());
     }
     frames.extend(framer.finish());

@@ -1,6 +1,6 @@
-//! Structure out of bytes.
+//! Turns bytes into structured values.
 
-/// Bytes that are used up; then there are zeros.
+/// The remaining bytes of the input; zeros follow at the end.
 pub(super) struct Input<'a> {
     rest: &'a [u8],
 }
@@ -18,42 +18,42 @@ impl<'a> Input<'a> {
         self.bytes(1).first().copied().unwrap_or(0)
     }
 
-    /// One choice in this many.
+    /// Returns `true` for one value of the next byte in `most`.
     pub(super) fn one_in(&mut self, most: u8) -> bool {
         self.byte() % most == 1
     }
 
-    /// So many bytes, or those that are left.
+    /// Returns up to `count` bytes.
     pub(super) fn bytes(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(count.min(self.rest.len()));
         self.rest = rest;
         taken
     }
 
-    /// Bytes with their length before them, in two bytes.
+    /// Returns bytes with a length prefix of two bytes.
     pub(super) fn chunk(&mut self) -> &'a [u8] {
         let length = u16::from_le_bytes([self.byte(), self.byte()]);
         self.bytes(usize::from(length))
     }
 
-    /// A short text.
+    /// Returns a short text.
     pub(super) fn text(&mut self) -> String {
         let length = usize::from(self.byte());
         String::from_utf8_lossy(self.bytes(length)).into_owned()
     }
 
-    /// A text, or none.
+    /// Returns a text or `None`.
     pub(super) fn option<T: From<String>>(&mut self) -> Option<T> {
         self.one_in(2).then(|| T::from(self.text()))
     }
 
-    /// A few texts.
+    /// Returns up to three texts.
     pub(super) fn texts(&mut self) -> Vec<String> {
         let count = self.byte() % 4;
         (0..count).map(|_| self.text()).collect()
     }
 
-    /// The rest.
+    /// Returns the remaining bytes.
     pub(super) fn rest(self) -> &'a [u8] {
         self.rest
     }

@@ -1,7 +1,7 @@
-//! What is fuzzed: one function per target, of any bytes. They panic when something is wrong.
+//! The fuzz targets: one function per target, which takes any bytes and panics when an invariant is violated.
 //!
-//! The targets in `fuzz_targets` give them what libFuzzer finds; `tests-e2e/tests/fuzz.rs` gives
-//! them the kept corpus and changes of it, with any compiler.
+//! The programs in `fuzz_targets` call them with inputs of libFuzzer; `tests-e2e/tests/fuzz.rs` calls them with the
+//! stored corpus and mutations of it, with any compiler.
 
 mod argv;
 mod config_file;
@@ -11,12 +11,13 @@ mod framer;
 mod input;
 mod machine;
 mod script;
+mod transcript;
 
-/// A name, and what is done with any bytes.
+/// The name of a target and its function.
 type Target = (&'static str, fn(&[u8]));
 
-/// Every target by its name.
-pub const TARGETS: [Target; 7] = [
+/// All targets.
+pub const TARGETS: [Target; 8] = [
     ("argv", argv::run),
     ("config_file", config_file::run),
     ("decode", decode::run),
@@ -24,14 +25,15 @@ pub const TARGETS: [Target; 7] = [
     ("framer", framer::run),
     ("machine", machine::run),
     ("script", script::run),
+    ("transcript", transcript::run),
 ];
 
-/// Gives these bytes to a target.
+/// Runs a target with these bytes.
 ///
 /// # Panics
-/// When there is no such target, or something is wrong.
+/// Panics if the target is unknown or an invariant is violated.
 pub fn run(target: &str, data: &[u8]) {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
-    let (_, function) = found.unwrap_or_else(|| panic!("there is no target {target}"));
+    let (_, function) = found.unwrap_or_else(|| panic!("unknown target: \"{target}\""));
     function(data);
 }

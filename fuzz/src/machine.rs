@@ -1,41 +1,41 @@
-//! The session machine in any order of events. Half of the inputs choose among what a CLI and a host
-//! could do, against a model of what may never happen; the others are lines that no CLI would write.
+//! The session machine with any sequence of events. Half of the inputs choose among what a CLI and a host could do, and
+//! are checked against a model; the others are arbitrary lines.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use claude_wire::Json;
-use claude_wire::session::{CallKey, CallOutcome, Effect, Event, Exit, Machine, Waiter};
+use claude_wire::session::{CallbackKey, CallbackOutcome, Effect, Event, Exit, Machine, Waiter};
 use claude_wire::{Frame, Framer};
 
 use super::input::Input;
-use session_play::{interrupt, message};
-use session_world::{Choices, World, plan};
+use session_harness::{interrupt, message};
+use session_model::{Choices, Model, plan};
 
 #[allow(dead_code, reason = "the tests of the machine need more of it")]
-#[path = "../../crates/claude-wire/tests/it/session_play.rs"]
-mod session_play;
+#[path = "../../crates/claude-wire/tests/it/session_harness.rs"]
+mod session_harness;
 #[allow(dead_code, reason = "the tests of the machine need more of it")]
-#[path = "../../crates/claude-wire/tests/it/session_world.rs"]
-mod session_world;
+#[path = "../../crates/claude-wire/tests/it/session_model.rs"]
+mod session_model;
 
-/// No event has more effects than this, beside what it takes to end everything.
-const MOST_EFFECTS: usize = 10_000;
+/// The maximum number of effects of one event, without those that end the run.
+const MAX_EFFECTS: usize = 10_000;
 
 pub(super) fn run(data: &[u8]) {
     match data.split_first() {
-        Some((b'w', choices)) => World::new(Choices::given(choices)).play(),
+        Some((b'w', choices)) => Model::new(Choices::given(choices)).play(),
         Some((_, lines)) => RandomSession::new(lines).play(),
         None => {}
     }
 }
 
-/// A machine that is told anything.
+/// A machine that handles arbitrary events.
 struct RandomSession<'a> {
     input: Input<'a>,
     machine: Machine,
     now: Duration,
-    calls: Vec<CallKey>,
+    callbacks: Vec<CallbackKey>,
     unwritten: usize,
     closed: bool,
     ended: bool,
@@ -49,7 +49,7 @@ impl<'a> RandomSession<'a> {
             input,
             machine: Machine::new(plan),
             now: Duration::ZERO,
-            calls: Vec::new(),
+            callbacks: Vec::new(),
             unwritten: 0,
             closed: false,
             ended: false,
@@ -62,18 +62,18 @@ impl<'a> RandomSession<'a> {
         while !self.input.is_empty() {
             waiter += 1;
             if let Some(event) = self.event(Waiter(waiter)) {
-                self.happens(event);
+                self.handle(event);
             }
         }
-        self.happens(Event::OutputEnded(None));
-        self.happens(Event::Exited(Exit::Code(0)));
+        self.handle(Event::StdoutEnded(None));
+        self.handle(Event::Exited(Exit::Code(0)));
         for _ in 0..300 {
             if let Some(at) = self.machine.wake_at() {
                 self.now = self.now.max(at);
-                self.happens(Event::Tick);
+                self.handle(Event::Tick);
             }
         }
-        assert!(self.ended, "the process is gone and the run goes on");
+        assert!(self.ended, "the process has exited but the run has not ended");
     }
 
     fn event(&mut self, waiter: Waiter) -> Option<Event> {
@@ -81,16 +81,16 @@ impl<'a> RandomSession<'a> {
             0..=7 => return self.line(),
             8 => Event::Send { waiter, message: message(&format!("m-{}", waiter.0)) },
             9 => {
-                let limit = Duration::from_millis(u64::from(self.input.byte()) * 100);
-                Event::Ask { waiter, request: interrupt(), limit }
+                let timeout = Duration::from_millis(u64::from(self.input.byte()) * 100);
+                Event::Request { waiter, request: interrupt(), timeout }
             }
             10 => Event::Forget(Waiter(self.input.byte().into())),
             11 => {
-                let key = self.calls.pop()?;
+                let key = self.callbacks.pop()?;
                 let outcome = match self.input.byte() % 3 {
-                    0 => CallOutcome::Gone,
-                    1 => CallOutcome::Failed(self.input.text()),
-                    _ => CallOutcome::Answer(Json::from(&*self.input.text())),
+                    0 => CallbackOutcome::Aborted,
+                    1 => CallbackOutcome::Failed(self.input.text()),
+                    _ => CallbackOutcome::Response(Json::from(&*self.input.text())),
                 };
                 Event::CallbackDone { key, outcome }
             }
@@ -109,7 +109,7 @@ impl<'a> RandomSession<'a> {
         })
     }
 
-    /// A line as the framer gives it: not empty, without line breaks, cut if it is long.
+    /// Returns a line as the framer returns it: not empty, without line breaks, cut if it is too long.
     fn line(&mut self) -> Option<Event> {
         let mut framer = Framer::new(1024);
         framer.push(self.input.chunk());
@@ -120,7 +120,7 @@ impl<'a> RandomSession<'a> {
         }
     }
 
-    fn happens(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         self.machine.handle(event, self.now);
         self.effects();
     }
@@ -128,11 +128,11 @@ impl<'a> RandomSession<'a> {
     fn effects(&mut self) {
         for count in 0.. {
             let Some(effect) = self.machine.next_effect() else { break };
-            assert!(count < MOST_EFFECTS, "it does not stop");
+            assert!(count < MAX_EFFECTS, "too many effects of one event");
             match effect {
                 Effect::Write(line) => self.check_write(&line),
-                Effect::CloseInput => self.closed = true,
-                Effect::Run { key, .. } => self.calls.push(key),
+                Effect::CloseStdin => self.closed = true,
+                Effect::RunCallback { key, .. } => self.callbacks.push(key),
                 Effect::End(_) => assert!(!std::mem::replace(&mut self.ended, true)),
                 _ => {}
             }
@@ -140,9 +140,9 @@ impl<'a> RandomSession<'a> {
     }
 
     fn check_write(&mut self, line: &Bytes) {
-        assert!(!self.closed, "written after the close");
+        assert!(!self.closed, "written after stdin was closed");
         self.unwritten += line.len();
-        let (last, text) = line.split_last().expect("a line has its end");
+        let (last, text) = line.split_last().expect("a line ends with a newline");
         assert!(*last == b'\n' && !text.contains(&b'\n'));
         assert!(serde_json::from_slice::<serde_json::Value>(text).is_ok(), "{line:?}");
     }

@@ -1,4 +1,4 @@
-//! Any text as a script file: it is read, or the mistake is named with its place.
+//! Any text is parsed as a script file, or results in an error with its location.
 
 use claude_agent_testkit::sim::script_file;
 

@@ -1,4 +1,4 @@
-//! Where recordings are stored.
+//! The stored recordings.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use claude_agent_testkit::recording::Recording;
 
-/// The directory of the recordings of one CLI version.
+/// Returns the directory of the recordings of one CLI version.
 pub fn directory(cli_version: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../crates/claude-wire/tests/corpus")
@@ -17,7 +17,7 @@ pub fn directory(cli_version: &str) -> PathBuf {
 ///
 /// # Errors
 ///
-/// When the file cannot be written.
+/// Returns an error when the file cannot be written.
 pub fn store(directory: &Path, recording: &Recording) -> io::Result<PathBuf> {
     fs::create_dir_all(directory)?;
     let path = path(directory, &recording.header.scenario);
@@ -29,7 +29,7 @@ pub fn store(directory: &Path, recording: &Recording) -> io::Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// When the file cannot be read, or is not a recording.
+/// Returns an error when the file cannot be read or is not a recording.
 pub fn load(directory: &Path, scenario: &str) -> io::Result<Recording> {
     let path = path(directory, scenario);
     let in_file = |error: String| io::Error::other(format!("{}: {error}", path.display()));

@@ -1,12 +1,12 @@
-//! Every line that a CLI writes must decode: a line that the types do not fit fails its scenario.
+//! Checks that every line of a recording can be decoded. A scenario fails if one cannot.
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use claude_wire::{Envelope, FromCli};
 
-/// What is wrong with the lines of the CLI, one sentence for each.
+/// Returns the problems with the lines of the CLI, one text each.
 pub fn problems(recording: &Recording) -> Vec<String> {
-    let lines = recording.entries.iter().filter_map(|entry| match &entry.what {
-        What::Received(line) => Some(line),
+    let lines = recording.entries.iter().filter_map(|entry| match &entry.kind {
+        EntryKind::Received(line) => Some(line),
         _ => None,
     });
     lines.filter_map(problem).collect()
@@ -22,13 +22,13 @@ fn problem(line: &bytes::Bytes) -> Option<String> {
     {
         return Some(format!("the bytes changed: {}", excerpt(line)));
     }
-    // Wherever a part is undecodable, the word stands in the output for programmers.
+    // An undecodable part is visible in the debug output.
     let text = format!("{frame:?}");
     if let Some(at) = text.find("Undecodable {") {
         let reason: String = text[at..].chars().take(300).collect();
         return Some(format!("{reason} in {}", excerpt(line)));
     }
-    // What cannot be decoded at the first try has no envelope either; such lines were repaired.
+    // A line that had to be repaired has no envelope.
     let repaired = matches!(&frame, FromCli::Message(message) if message.repaired());
     match Envelope::read(line) {
         Err(error) if !repaired => Some(format!("no envelope ({error}): {}", excerpt(line))),

@@ -1,18 +1,18 @@
-//! How a new recording differs in shape from the stored one.
+//! Compares the shape of a new recording with the stored one.
 //!
-//! The shape of a kind of message is the set of its JSON paths with the types of their values. Ids,
-//! times and texts differ in every run and are no part of it.
+//! The shape of a kind of message is the set of its JSON paths with the types of their values. IDs, times and texts
+//! differ in every run and are ignored.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 /// The shapes of everything that a CLI wrote, by kind of message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shapes {
-    /// Kind of message, then JSON path and type, then a scenario that shows it.
+    /// Kind of message, then JSON path and type, then a scenario that contains it.
     kinds: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -20,13 +20,13 @@ pub struct Shapes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Whether it is new or gone.
+    /// Whether it was added; otherwise it was removed.
     pub appeared: bool,
-    /// The kind of message, as `type/subtype`.
+    /// The kind of message, such as `type/subtype`.
     pub kind: String,
-    /// The path and type in it; the whole kind if there is none.
+    /// The path and type; `None` for the whole kind.
     pub path: Option<String>,
-    /// A scenario that shows it.
+    /// A scenario that contains it.
     pub scenario: String,
 }
 
@@ -41,7 +41,7 @@ impl Shapes {
         }
     }
 
-    /// What `newer` has and this has not, and the other way round.
+    /// Returns what was added and removed in `newer`.
     pub fn differences(&self, newer: &Self) -> Vec<Difference> {
         let mut differences = Vec::new();
         one_way(self, newer, true, &mut differences);
@@ -51,14 +51,14 @@ impl Shapes {
     }
 }
 
-/// The kind of each line that the CLI wrote, with its paths and the types of their values.
+/// Returns the kind of each line of the CLI, with its paths and the types of their values.
 pub(crate) fn lines_by_kind(recording: &Recording) -> Vec<(String, BTreeSet<String>)> {
     let mut asked = HashMap::new();
     let mut lines = Vec::new();
     for entry in &recording.entries {
-        match &entry.what {
-            What::Sent(line) => note_request(line, &mut asked),
-            What::Received(line) => {
+        match &entry.kind {
+            EntryKind::Sent(line) => note_request(line, &mut asked),
+            EntryKind::Received(line) => {
                 if let Ok(message) = serde_json::from_slice(line) {
                     let mut found = BTreeSet::new();
                     collect(&message, "", &mut found);
@@ -97,7 +97,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Remembers which operation an id belongs to, so that its answer can be named after it.
+/// Remembers the operation of a request ID, to name the response after it.
 fn note_request(line: &[u8], asked: &mut HashMap<String, String>) {
     let Ok(frame) = serde_json::from_slice::<Value>(line) else { return };
     if let (Some(id), Some(subtype)) =
@@ -159,7 +159,7 @@ fn collect(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Names of models, ids and paths are keys in some objects; one of them stands for all.
+/// Replaces keys that are model names, IDs or paths with `*`.
 fn general(key: &str) -> &str {
     let is_name = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$');
     if is_name { key } else { "*" }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn values_ids_and_model_names_are_no_difference() {
+    fn values_ids_and_model_names_are_ignored() {
         check(
             &[
                 r#"<< 0.1 {"type":"result","subtype":"success","uuid":"a","ms":1,"m":{"model-1":{"n":1}}}"#,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_types_and_kinds_that_come_and_go_are_named() {
+    fn added_and_removed_fields_types_and_kinds_are_listed() {
         check(
             &[
                 r#"<< 0.1 {"type":"user","a":1,"list":[{"type":"text","text":""}]}"#,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_named_after_what_was_asked() {
+    fn responses_are_named_after_their_requests() {
         let ask = r#">> 0.1 {"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}"#;
         let answer = r#"<< 0.2 {"type":"control_response","response":{"subtype":"success","request_id":"r"}}"#;
         check(

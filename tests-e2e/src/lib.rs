@@ -1,23 +1,23 @@
-//! The project against the real CLI.
+//! End-to-end tests of the project.
 //!
-//! - [`real_cli`]: installs the pinned CLI and starts it with nothing of this machine around it.
-//! - [`scenario`]: what is played on a CLI, one function per scenario, each checking what it sees.
-//! - [`scrub`]: makes a recording fit to be stored: nothing of this machine, little prose.
-//! - [`drift`]: how a new recording differs in shape from the stored one.
-//! - [`corpus`]: where recordings are stored.
-//! - [`decoded`]: whether every line of a recording decodes.
-//! - [`faults`]: what becomes of a session in every state when something goes wrong.
-//! - [`golden`]: what is written and delivered, as hashes that are kept.
-//! - [`external_mcp`]: an MCP server outside the host.
-//! - [`simulation`]: whole runs that follow from a seed.
-//! - [`harness`]: where the SDK is tried.
-//! - [`compare`]: whether two CLIs said the same.
-//! - [`parity`]: whether everything that the official SDKs publish is accounted for.
-//! - [`public_api`]: what the crates publish.
-//! - [`tables`]: tables of the guide that are derived from the code.
-//! - [`mod@bench`]: how fast it is, beside others.
-//! - [`prove`]: claims that are proved by many repetitions on the real CLI.
-//! - [`workspace`]: where tests stand that the documents name.
+//! - [`real_cli`]: installs the pinned CLI and starts it in a clean environment.
+//! - [`scenario`]: scenarios that run against a CLI and check its responses.
+//! - [`scrub`]: scrubs recordings before they are stored.
+//! - [`drift`]: compares the shape of a new recording with the stored one.
+//! - [`corpus`]: the stored recordings.
+//! - [`decoded`]: checks that every line of a recording can be decoded.
+//! - [`faults`]: the outcome of every fault in every session state.
+//! - [`golden`]: hashes of what is written and delivered.
+//! - [`external_mcp`]: an MCP server outside the host process.
+//! - [`simulation`]: deterministic simulation of whole runs from a seed.
+//! - [`harness`]: the harness for tests of the SDK.
+//! - [`compare`]: compares the output of two CLIs.
+//! - [`parity`]: compares the public API with those of the official SDKs.
+//! - [`public_api`]: lists the public API of the crates.
+//! - [`tables`]: derives tables of the guide from the code.
+//! - [`mod@bench`]: compares the performance with other SDKs.
+//! - [`prove`]: experiments that are repeated many times on the real CLI.
+//! - [`workspace`]: paths of the workspace, and the tests that the documents name.
 
 #[cfg(unix)]
 pub mod bench;

@@ -1,4 +1,4 @@
-//! What is wrong with the limits chapter of the guide.
+//! Checks the limits chapter of the guide against the code.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use crate::workspace::{root, sources};
 
 const GUIDE: &str = "crates/claude-agent-kit/src/guide/limits.md";
 
-/// The limits of the code: below each file what it declares, and the row of the guide about it.
+/// The limits in the code: for each file, the declarations and their rows in the guide.
 const LIMITS: &str = "
 claude-agent-kit/src/cli/check.rs
     TIMEOUT: asking the CLI for its version
@@ -44,7 +44,7 @@ claude-wire/src/session/limits.rs
     unwritten_response_bytes: responses that wait to be written to the CLI
     stdin_stall: a CLI that leaves stdin unread while too many responses wait for it
     held_open_quiet: a stdout that another process holds open after the exit
-    held_open_most: a stdout that another process holds open after the exit
+    held_open_max: a stdout that another process holds open after the exit
     background_ceiling: background work after a result of a query
     idle_timeout: silence of a query
 claude-wire/src/session/stop.rs
@@ -128,7 +128,7 @@ claude-agent-kit/src/options/layers/json.rs
     DEEPEST: levels of a JSON config file
 ";
 
-/// Rows about limits of the system, or that follow from another limit or from the list of hook events.
+/// Rows about limits of the operating system, or that follow from another limit or from the list of hook events.
 const OTHER_ROWS: &[&str] = &[
     "a hook for `UserPromptSubmit`, `MessageDisplay`",
     "an argument of the command line",
@@ -136,8 +136,8 @@ const OTHER_ROWS: &[&str] = &[
     "messages of all such servers in flight",
 ];
 
-/// Durations that are not limits of their own: the units that a config file may use, what the list of hook
-/// events says, and a time that stands for one that the clock cannot show.
+/// Durations that are not limits: units of config files, values of the list of hook events, and a stand-in for times that
+/// the clock cannot represent.
 const OTHER_DURATIONS: [&str; 3] = ["(number)", "($seconds)", "(365 * 24 * 3600)"];
 
 /// Files that are built for tests only.
@@ -161,7 +161,7 @@ fn limits() -> Vec<Limit> {
 /// Returns where the guide and the code differ.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Returns an error when a file cannot be read.
 pub fn mismatches() -> io::Result<Vec<String>> {
     let guide = fs::read_to_string(root().join(GUIDE))?;
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
@@ -174,29 +174,31 @@ pub fn mismatches() -> io::Result<Vec<String>> {
             None => wrong.push(format!("the guide has no row {what:?}")),
             Some(_) if values.is_empty() => wrong.push(format!("{file} does not declare {name}")),
             Some(row) if values.iter().any(|value| contains_value(row, value)) => {}
-            Some(row) => wrong.push(format!("{name} is one of {values:?}, the guide says {row:?}")),
+            Some(row) => {
+                wrong.push(format!("{name} is one of {values:?}, but the guide has {row:?}"));
+            }
         }
     }
     rows.retain(|what, _| {
         limits.iter().all(|limit| limit.2 != *what) && !OTHER_ROWS.contains(what)
     });
-    wrong.extend(rows.keys().map(|what| format!("no code is known for the row {what:?}")));
+    wrong.extend(rows.keys().map(|what| format!("no limit in the code for the row {what:?}")));
     Ok(wrong)
 }
 
 /// Returns the durations in the code that the guide has no row for.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Returns an error when a file cannot be read.
 pub fn undocumented_timeouts() -> io::Result<Vec<String>> {
     let limits = limits();
-    let mut untold = Vec::new();
+    let mut undocumented = Vec::new();
     for folder in ["crates/claude-wire/src", "crates/claude-agent-kit/src"] {
         for (path, code) in sources(folder)? {
             if TESTS.iter().any(|part| path.contains(part)) {
                 continue;
             }
-            let is_told = |line: &str| {
+            let is_documented = |line: &str| {
                 let mut of_file = limits.iter().filter(|(file, ..)| path.ends_with(file));
                 of_file.any(|(_, name, _)| line.contains(&format!("{name}: ")))
             };
@@ -206,14 +208,14 @@ pub fn undocumented_timeouts() -> io::Result<Vec<String>> {
                     || line.contains("Duration::from_millis(");
                 is_code && is_value && !OTHER_DURATIONS.iter().any(|other| line.contains(other))
             });
-            let durations = durations.filter(|line| !is_told(line));
-            untold.extend(durations.map(|line| format!("{path}: {}", line.trim())));
+            let durations = durations.filter(|line| !is_documented(line));
+            undocumented.extend(durations.map(|line| format!("{path}: {}", line.trim())));
         }
     }
-    Ok(untold)
+    Ok(undocumented)
 }
 
-/// Returns how the guide may write the value that a file declares under a name.
+/// Returns the notations in the guide for the value that a file declares under a name.
 fn declared_values(code: &str, name: &str) -> Vec<String> {
     let declaration = format!("{name}: ");
     let is_whole = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -223,8 +225,8 @@ fn declared_values(code: &str, name: &str) -> Vec<String> {
     values.into_iter().find(|values| !values.is_empty()).unwrap_or_default()
 }
 
-/// Returns how the guide may write the value of an expression: `60 s`, `64 KiB`, `4,096`. Returns
-/// nothing for what is not a value.
+/// Returns the notations in the guide for the value of an expression: `60 s`, `64 KiB`, `4,096`. Empty if the
+/// expression is not a value.
 fn values(expression: &str) -> Vec<String> {
     let field = expression.split(", ").next().unwrap_or(expression);
     let expression = field.trim_end_matches([',', ';']).trim_end_matches(" }");
@@ -252,7 +254,7 @@ fn values(expression: &str) -> Vec<String> {
     sizes.map(|(unit, bytes)| format!("{} {unit}", number / bytes)).chain(plain).collect()
 }
 
-/// Returns the value of a product of whole numbers: the one outside of tests, if tests have another.
+/// Evaluates a product of integers: the one outside of tests, if tests have another.
 fn product(expression: &str) -> Option<u64> {
     let expression = match expression.split_once("else { ") {
         Some((_, rest)) => rest.split(" }").next()?,
@@ -261,7 +263,7 @@ fn product(expression: &str) -> Option<u64> {
     expression.split(" * ").map(|factor| factor.replace('_', "").parse::<u64>().ok()).product()
 }
 
-/// Whether a row has a value that is not a part of another one.
+/// Whether a row contains a value that is not part of another one.
 fn contains_value(row: &str, value: &str) -> bool {
     const UNITS: [&str; 5] = ["s", "ms", "min", "KiB", "MiB"];
     row.match_indices(value).any(|(at, _)| {
@@ -280,14 +282,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_found_whole_and_with_its_unit() {
+    fn value_is_matched_as_a_whole_with_its_unit() {
         assert!(contains_value("4,096 | fixed", "4,096") && !contains_value("4,096", "4"));
         assert!(contains_value("64 of each", "64") && !contains_value("64 KiB", "64"));
         assert!(contains_value("5 s, or", "5 s") && !contains_value("25 s", "5 s"));
     }
 
     #[test]
-    fn a_declaration_has_the_value_outside_of_tests() {
+    fn value_outside_of_tests_is_used() {
         let code = "const A_TIME: Duration = Duration::from_secs(9);\n\
                     const TIME: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });\n";
         assert_eq!(declared_values(code, "TIME"), ["5 s", "0 min"]);

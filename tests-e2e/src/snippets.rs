@@ -1,5 +1,4 @@
-//! The code blocks of README and guide, as a reader sees them, for a project that depends on the
-//! published API alone.
+//! The code blocks of the README and the guide, as readers see them, for a project that depends only on the public API.
 
 use std::fs;
 use std::io;
@@ -11,15 +10,15 @@ use crate::workspace::root;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snippet {
-    /// The document and the line of the opening fence, as in `guide_hooks_24`.
+    /// The document and the line of the opening fence, such as `guide_hooks_24`.
     pub name: String,
     /// The code without the lines that rustdoc hides.
     pub code: String,
 }
 
 impl Snippet {
-    /// Returns a module that holds the snippet. Code without a `main` or a test is put into an async
-    /// function that returns a `Result`, which is where readers paste it.
+    /// Returns a module that contains the snippet. Code without a `main` function or a test is wrapped in an async function
+    /// that returns a `Result`.
     pub fn module(&self) -> String {
         if self.code.contains("fn main(") || self.code.contains("#[tokio::test") {
             return self.code.clone();
@@ -35,7 +34,7 @@ impl Snippet {
 ///
 /// # Errors
 ///
-/// When a document cannot be read.
+/// Returns an error when a document cannot be read.
 pub fn all() -> io::Result<Vec<Snippet>> {
     let mut snippets = of_file("readme", &root().join("README.md"))?;
     let guide = root().join("crates/claude-agent-kit/src/guide");
@@ -74,12 +73,12 @@ pub fn of_text(document: &str, text: &str) -> Vec<Snippet> {
     snippets
 }
 
-/// Whether rustdoc would compile a block with this info string and expect that to succeed.
+/// Whether rustdoc would compile a block with this info string and expect success.
 fn is_rust(info: &str) -> bool {
     info.split(',').all(|word| matches!(word.trim(), "" | "rust" | "no_run" | "should_panic"))
 }
 
-/// Whether rustdoc leaves this line out of what it prints.
+/// Whether rustdoc hides this line.
 fn is_hidden(line: &str) -> bool {
     let line = line.trim_start();
     line == "#" || line.starts_with("# ")
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snippets_are_the_lines_that_readers_see() {
+    fn snippets_contain_the_visible_lines() {
         let text = "\
 # Title
 ```sh
@@ -112,7 +111,7 @@ no();
     }
 
     #[test]
-    fn code_without_main_is_put_into_an_async_function() {
+    fn code_without_main_is_wrapped_in_an_async_function() {
         let snippet = |code: &str| Snippet { name: "s".to_owned(), code: code.to_owned() };
         assert!(snippet("run().await?;").module().starts_with("async fn snippet()"));
         for whole in ["fn main() {}", "#[tokio::test]\nasync fn passes() {}"] {
@@ -121,7 +120,7 @@ no();
     }
 
     #[test]
-    fn readme_and_every_chapter_with_code_are_read() {
+    fn readme_and_guide_are_read() {
         let snippets = all().unwrap();
         for document in ["readme_", "guide_queries_", "guide_hooks_", "guide_testing_"] {
             assert!(
@@ -131,7 +130,7 @@ no();
         }
     }
 
-    /// The lines of a program, without blank lines and comments.
+    /// Counts the lines of a program, without blank lines and comments.
     fn lines(path: &str) -> usize {
         let text = fs::read_to_string(root().join("docs/ergonomics").join(path)).unwrap();
         text.lines()
@@ -141,7 +140,7 @@ no();
     }
 
     #[test]
-    fn the_counts_of_the_ergonomics_page_are_those_of_its_programs() {
+    fn line_counts_of_the_ergonomics_page_are_correct() {
         let page = fs::read_to_string(root().join("docs/ergonomics.md")).unwrap();
         let (mut before, mut after) = (0, 0);
         for name in ["batch", "sse", "approvals", "fault", "replay"] {

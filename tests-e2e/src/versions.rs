@@ -1,9 +1,9 @@
-//! What one version of the CLI says and does, as a list of facts that versions can be compared by.
+//! The facts about a version of the CLI, to compare versions with each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::{Value, json};
 
 use crate::parity::flags;
@@ -20,18 +20,18 @@ pub const LATER_OPERATIONS: [(&str, &str); 5] = [
     ("set_has_subscribers", r#"{"has_subscribers":true}"#),
 ];
 
-/// What is true of a version: the name of each fact, and its value.
+/// The facts about a version: names and values.
 pub type Facts = BTreeMap<String, String>;
 
-/// Everything about a released CLI: how it speaks, and its flags.
+/// Collects the facts about a released CLI, including its flags.
 ///
 /// # Errors
 ///
-/// When the CLI does not do what a flow is about at all.
+/// Returns a failure when the CLI does not support what a flow exercises.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future ends the CLI that runs.
+/// Dropping the future ends the running CLI.
 pub async fn facts_of(cli: &InstalledCli) -> Result<Facts, Failure> {
     let mut facts = facts(Arc::new(RealCli::new(cli.clone()))).await?;
     let flags = flags::of(cli).map_err(|error| Failure::new("its help text", error.to_string()))?;
@@ -39,15 +39,15 @@ pub async fn facts_of(cli: &InstalledCli) -> Result<Facts, Failure> {
     Ok(facts)
 }
 
-/// Plays every flow on this CLI, asks for every operation that came later, and notes what it says.
+/// Runs every flow and sends every newer operation, and collects the facts.
 ///
 /// # Errors
 ///
-/// When the CLI does not do what a flow is about at all.
+/// Returns a failure when the CLI does not support what a flow exercises.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future ends the CLI that runs.
+/// Dropping the future ends the running CLI.
 pub async fn facts(backend: Arc<dyn Backend>) -> Result<Facts, Failure> {
     let mut facts = Facts::new();
     for flow in FLOWS {
@@ -72,13 +72,13 @@ pub async fn facts(backend: Arc<dyn Backend>) -> Result<Facts, Failure> {
     Ok(facts)
 }
 
-/// The mode that the CLI is in when nobody chose one.
+/// Returns the permission mode that applies by default.
 fn permission_mode(recording: &Recording) -> Option<String> {
     let init = received(recording).find(|message| message["subtype"] == "init")?;
     init["permissionMode"].as_str().map(str::to_owned)
 }
 
-/// Whether the first of two equal turns costs more than the second.
+/// Whether the total cost of a resumed session includes earlier turns: the first of two equal turns costs more.
 fn totals_are_restored(recording: &Recording) -> bool {
     let totals: Vec<f64> =
         received(recording).filter_map(|line| line["total_cost_usd"].as_f64()).collect();
@@ -86,13 +86,13 @@ fn totals_are_restored(recording: &Recording) -> bool {
 }
 
 fn received(recording: &Recording) -> impl Iterator<Item = Value> {
-    recording.entries.iter().filter_map(|entry| match &entry.what {
-        What::Received(line) => serde_json::from_slice(line).ok(),
+    recording.entries.iter().filter_map(|entry| match &entry.kind {
+        EntryKind::Received(line) => serde_json::from_slice(line).ok(),
         _ => None,
     })
 }
 
-/// The kinds of messages, and the fields of those that the SDK reads most of.
+/// Returns the kinds of messages, and the fields of the most important ones.
 fn names(recording: &Recording) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for message in received(recording) {
@@ -100,7 +100,7 @@ fn names(recording: &Recording) -> BTreeSet<String> {
         match (kind, message["subtype"].as_str()) {
             ("control_response", _) => {
                 let answer = &message["response"]["response"];
-                // Only the answer to the handshake has commands.
+                // Only the response to the handshake has commands.
                 if answer["commands"].is_array() {
                     names.extend(fields("handshake", answer));
                     names.extend(fields("handshake capability", &answer["capabilities"]));
@@ -123,7 +123,7 @@ fn names(recording: &Recording) -> BTreeSet<String> {
     names
 }
 
-/// The names in an object, or the texts of a list.
+/// Returns the keys of an object, or the texts of a list.
 fn fields(of: &str, value: &Value) -> Vec<String> {
     let names: Vec<&str> = match value {
         Value::Object(fields) => fields.keys().map(String::as_str).collect(),

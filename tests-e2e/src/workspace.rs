@@ -1,4 +1,4 @@
-//! Where tests stand that the documents name.
+//! Paths of the workspace, and the tests that the documents name.
 
 use std::fs;
 use std::io;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::scenario::SCENARIOS;
 
-/// The directory of the workspace.
+/// Returns the root directory of the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Whether there is a test of this name, as in `wire/launch::every_flag` or `real/plain_turn`.
+/// Returns whether a test exists, such as `wire/launch::every_flag` or `real/plain_turn`.
 pub fn has_test(test: &str) -> bool {
     let Some((place, rest)) = test.split_once('/') else { return false };
     if place == "real" {
@@ -20,12 +20,15 @@ pub fn has_test(test: &str) -> bool {
     }
     let Some(folder) = test_dir(place) else { return false };
     let Some((file, name)) = rest.split_once("::") else { return false };
-    let file = root().join(folder).join(format!("{file}.rs"));
-    let source = fs::read_to_string(&file);
-    is_built(&file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    let folder = root().join(folder);
+    let candidates = [folder.join(format!("{file}.rs")), folder.join(file).join("mod.rs")];
+    candidates.iter().any(|file| {
+        let source = fs::read_to_string(file);
+        is_built(file) && source.is_ok_and(|source| source.contains(&format!("fn {name}(")))
+    })
 }
 
-/// The directory of the tests of one kind, below the workspace.
+/// Returns the directory of the tests of one kind, relative to the workspace.
 pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
     Some(match place {
         "wire" => "crates/claude-wire/tests/it",
@@ -37,20 +40,20 @@ pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a file belongs to the test program beside it. One that is not declared never runs.
+/// Whether a file is part of a test program. A file that is not declared as a module never runs.
 fn is_built(file: &Path) -> bool {
     let Some(name) = file.file_stem().map(|name| name.to_string_lossy()) else { return false };
     match fs::read_to_string(file.with_file_name("main.rs")) {
         Ok(main) if name != "main" => main.contains(&format!("mod {name};")),
-        // It is the program itself, or a part of a library, which the compiler looks after.
+        // A test program itself, or part of a library.
         _ => true,
     }
 }
 
-/// Returns the Rust sources below a directory, with their paths; without the tests at their end.
+/// Returns the Rust sources below a directory with their paths, without unit tests at the end.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Returns an error when a file cannot be read.
 pub fn sources(folder: &str) -> io::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];

@@ -356,16 +356,16 @@ fn session_machine_enums_are_matched_without_wildcards() {
         "Event::",
         "Effect::",
         "Frame::",
-        "Failure::",
-        "Refusal::",
-        "Settled::",
-        "State::",
-        "End::",
+        "RunFailure::",
+        "Rejection::",
+        "Completion::",
+        "RunState::",
+        "RunEnd::",
         "Exit::",
-        "Notice::",
+        "RunWarning::",
         "TurnEnd::",
         "ShutdownStep::",
-        "CallOutcome::",
+        "CallbackOutcome::",
     ];
     let mut seen = 0;
     for folder in ["crates/claude-agent-kit/src", "crates/claude-wire/src/session"] {

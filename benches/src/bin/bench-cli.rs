@@ -1,7 +1,7 @@
-//! The CLI of the benchmarks: it speaks the protocol as far as a work needs, with as little work of its
-//! own as a CLI can do. What it does stands in the file `plan` beside it: a work and a count.
+//! The fake CLI of the benchmarks. It implements the parts of the protocol that the workloads need, with minimal
+//! overhead. The file `plan` beside it contains the workload and the count.
 //!
-//! In the text of its result it tells the figure of a round trip, or when it began to write.
+//! The text of its result is the figure of the round trips, or the time at which it started to write.
 
 use std::env;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/srv/project","se
 
 const DELTA: &str = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"some more words "}},"session_id":"4ca8c1ef-bad4-40ce-9e0c-b53b36c052b3","parent_tool_use_id":null,"uuid":"90b07c11-5db6-48a4-8b74-d15f4c8c6194"}"#;
 
-/// What is written at once.
+/// The number of bytes per write.
 const CHUNK: usize = 1 << 20;
 
 fn main() -> Outcome<()> {
@@ -26,7 +26,8 @@ fn main() -> Outcome<()> {
         return Ok(());
     }
     let plan = fs::read_to_string(env::current_exe()?.with_file_name("plan"))?;
-    let (work, count) = plan.trim().split_once(' ').ok_or("a plan is a work and a count")?;
+    let (work, count) =
+        plan.trim().split_once(' ').ok_or("`plan` does not contain a workload and a count")?;
     let mut cli = Cli {
         work: Work::named(work)?,
         count: count.parse()?,
@@ -35,7 +36,7 @@ fn main() -> Outcome<()> {
         hook: String::new(),
     };
     if arguments.iter().any(|argument| argument.starts_with("--input-format")) {
-        cli.converse()
+        cli.serve()
     } else {
         // The prompt is a line of text.
         cli.read(&mut String::new())?;
@@ -48,18 +49,18 @@ struct Cli {
     count: usize,
     input: io::StdinLock<'static>,
     output: io::StdoutLock<'static>,
-    /// The callback that the client wants to be called.
+    /// The ID of the client's hook callback.
     hook: String,
 }
 
 impl Cli {
-    /// Takes what the client says until it has no more to say.
-    fn converse(&mut self) -> Outcome<()> {
+    /// Handles messages of the client until EOF.
+    fn serve(&mut self) -> Outcome<()> {
         let mut line = String::new();
         while self.read(&mut line)? {
-            let said: Value = serde_json::from_str(&line)?;
-            match said["type"].as_str() {
-                Some("control_request") => self.answer(&said)?,
+            let message: Value = serde_json::from_str(&line)?;
+            match message["type"].as_str() {
+                Some("control_request") => self.respond(&message)?,
                 Some("user") => self.turn()?,
                 _ => {}
             }
@@ -72,13 +73,13 @@ impl Cli {
         Ok(self.input.read_line(line)? > 0)
     }
 
-    fn say(&mut self, line: &str) -> Outcome<()> {
+    fn write_line(&mut self, line: &str) -> Outcome<()> {
         self.output.write_all(line.as_bytes())?;
         self.output.write_all(b"\n")?;
         Ok(self.output.flush()?)
     }
 
-    fn answer(&mut self, request: &Value) -> Outcome<()> {
+    fn respond(&mut self, request: &Value) -> Outcome<()> {
         let request_id = &request["request_id"];
         let response = if request["request"]["subtype"] == "initialize" {
             if let Some(id) = first_string(&request["request"]["hooks"]) {
@@ -88,13 +89,13 @@ impl Cli {
         } else {
             "{}"
         };
-        self.say(&format!(
+        self.write_line(&format!(
             r#"{{"type":"control_response","response":{{"subtype":"success","request_id":{request_id},"response":{response}}}}}"#
         ))
     }
 
     fn turn(&mut self) -> Outcome<()> {
-        self.say(INIT)?;
+        self.write_line(INIT)?;
         let reported = match self.work {
             Work::Flood => self.write_many(&assistant(400))?.to_string(),
             Work::Deltas => self.write_many(DELTA)?.to_string(),
@@ -104,17 +105,17 @@ impl Cli {
                 Err(error) => error.to_string(),
             },
             Work::First | Work::Sessions | Work::Idle => {
-                self.say(&assistant(400))?;
+                self.write_line(&assistant(400))?;
                 "done".to_owned()
             }
         };
         let reported = Value::from(reported);
-        self.say(&format!(
+        self.write_line(&format!(
             r#"{{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":{reported},"stop_reason":"end_turn","session_id":"26b2e340-f3b7-46c3-a124-f93c60a48c96","total_cost_usd":0.01,"usage":{{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":1,"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard"}},"modelUsage":{{}},"permission_denials":[],"uuid":"08fea91c-77c0-4916-8415-fd4fea3f62db"}}"#
         ))
     }
 
-    /// Writes a line `count` times, many at once, and says when it began.
+    /// Writes a line `count` times in large chunks and returns the start time.
     fn write_many(&mut self, line: &str) -> Outcome<u64> {
         let line = format!("{line}\n");
         let at_once = (CHUNK / line.len()).min(self.count);
@@ -132,22 +133,22 @@ impl Cli {
     fn write_long(&mut self) -> Outcome<u64> {
         let line = assistant(self.count);
         let began = now();
-        self.say(&line)?;
+        self.write_line(&line)?;
         Ok(began)
     }
 
-    /// The median of `count` questions, each asked when the last is answered.
+    /// Returns the median of `count` sequential round trips, in microseconds.
     fn round_trips(&mut self) -> Outcome<f64> {
         if self.work == Work::Tool {
-            self.greet_server()?;
+            self.initialize_server()?;
         }
-        let (mut question, mut answer) = (String::new(), String::new());
+        let (mut request, mut answer) = (String::new(), String::new());
         let mut trips = Vec::with_capacity(self.count);
         for trip in 0..self.count {
-            question.clear();
-            self.write_question(&mut question, trip)?;
+            request.clear();
+            self.write_request(&mut request, trip)?;
             let began = Instant::now();
-            self.say(&question)?;
+            self.write_line(&request)?;
             self.read(&mut answer)?;
             trips.push(began.elapsed().as_secs_f64() * 1e6);
             self.check(&answer, &format!("cli_{trip}"))?;
@@ -155,8 +156,8 @@ impl Cli {
         median(trips)
     }
 
-    /// As the real CLI does before it calls a tool.
-    fn greet_server(&mut self) -> Outcome<()> {
+    /// Initializes the MCP server as the real CLI does.
+    fn initialize_server(&mut self) -> Outcome<()> {
         for (id, message) in [
             (
                 "mcp_0",
@@ -165,7 +166,7 @@ impl Cli {
             ("mcp_1", r#"{"method":"notifications/initialized","jsonrpc":"2.0"}"#),
             ("mcp_2", r#"{"method":"tools/list","jsonrpc":"2.0","id":1}"#),
         ] {
-            self.say(&format!(
+            self.write_line(&format!(
                 r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"mcp_message","server_name":"calc","message":{message}}}}}"#
             ))?;
             let mut answer = String::new();
@@ -174,7 +175,7 @@ impl Cli {
         Ok(())
     }
 
-    fn write_question(&self, line: &mut String, trip: usize) -> Outcome<()> {
+    fn write_request(&self, line: &mut String, trip: usize) -> Outcome<()> {
         match self.work {
             Work::Hook => write!(
                 line,
@@ -194,10 +195,10 @@ impl Cli {
         Ok(())
     }
 
-    /// Whether a question was answered with what it asks for. Not timed.
+    /// Checks a response. Not timed.
     fn check(&self, answer: &str, id: &str) -> Outcome<()> {
-        let said: Value = serde_json::from_str(answer).unwrap_or_default();
-        let response = &said["response"];
+        let message: Value = serde_json::from_str(answer).unwrap_or_default();
+        let response = &message["response"];
         let good = response["subtype"] == "success"
             && response["request_id"] == id
             && match self.work {
@@ -205,17 +206,17 @@ impl Cli {
                 Work::Permission => response["response"]["behavior"] == "allow",
                 _ => response["response"]["mcp_response"]["result"]["content"][0]["text"] == "5",
             };
-        if good { Ok(()) } else { Err(format!("answered with {}", answer.trim()).into()) }
+        if good { Ok(()) } else { Err(format!("unexpected response: {}", answer.trim()).into()) }
     }
 }
 
-/// The first callback id among the hooks of a handshake.
+/// Returns the first callback ID among the hooks of `initialize`.
 fn first_string(hooks: &Value) -> Option<&str> {
     let mut matchers = hooks.as_object()?.values().filter_map(Value::as_array).flatten();
     matchers.find_map(|matcher| matcher["hookCallbackIds"][0].as_str())
 }
 
-/// A message with a text of so many bytes.
+/// Formats an assistant message with a text of this many bytes.
 fn assistant(bytes: usize) -> String {
     let words = "The quick brown fox jumps over the lazy dog. ";
     let text = words.repeat(bytes / words.len() + 1);

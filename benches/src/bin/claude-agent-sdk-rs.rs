@@ -32,7 +32,8 @@ fn main() {
     });
 }
 
-/// Its limit is one of all that a session says, 10 MB if not set, and beyond it the client waits for ever.
+/// Returns options without a buffer limit: the limit (10 MB by default) covers the whole session, and the client hangs
+/// when it is reached.
 fn options(task: &Task) -> ClaudeAgentOptions {
     ClaudeAgentOptions::builder().cli_path(&task.cli).max_buffer_size(usize::MAX).build()
 }

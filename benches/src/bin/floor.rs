@@ -1,11 +1,13 @@
-//! The floor: the least that a client can do. `std`, one thread, `serde_json::Value` where messages
-//! are read, a fixed answer where questions are; no handshake to speak of, no types, no checks.
+//! The floor: a minimal client with `std` and one thread. It parses messages as `serde_json::Value`, sends fixed
+//! responses, and has no types and no checks.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-use claude_benches::{Unsupported, Outcome, Task, Work, all_of, run_subject, median, now, seconds_since};
+use claude_benches::{
+    Outcome, Task, Unsupported, Work, all_of, median, now, run_subject, seconds_since,
+};
 use serde_json::Value;
 
 fn main() {
@@ -14,11 +16,11 @@ fn main() {
         Work::Hook | Work::Permission | Work::Tool => answer_questions(task),
         Work::First => first(task),
         Work::Sessions => sessions(task),
-        Work::Idle => Err(Unsupported("it holds nothing").into()),
+        Work::Idle => Err(Unsupported("it has no sessions").into()),
     });
 }
 
-/// A CLI that has been reported everything that it needs for its turn.
+/// A CLI that has received `initialize` and a prompt.
 struct RawCli {
     child: Child,
     input: ChildStdin,
@@ -42,7 +44,7 @@ impl RawCli {
     }
 
     fn next(&mut self) -> Outcome<String> {
-        Ok(self.lines.next().ok_or("the CLI has ended")??)
+        Ok(self.lines.next().ok_or("the CLI has exited")??)
     }
 
     fn end(mut self) -> Outcome<()> {

@@ -1,4 +1,4 @@
-//! The SDK of this project.
+//! This SDK.
 
 use std::time::Instant;
 
@@ -64,7 +64,7 @@ async fn read_messages(task: &Task) -> Outcome<f64> {
     seconds_since(reported.as_deref().unwrap_or_default(), arrived)
 }
 
-/// What the tool is given.
+/// The arguments of the tool.
 #[derive(Deserialize, JsonSchema)]
 struct Pair {
     a: i64,

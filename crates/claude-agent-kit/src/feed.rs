@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use claude_wire::session::{Backlog, BacklogLimits, Exit, Subscriber, Taken};
+use claude_wire::session::{Backlog, BacklogLimits, BacklogRead, Exit, Subscriber};
 
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
@@ -205,7 +205,7 @@ impl Feed {
     ) -> Poll<Option<Result<(), Error>>> {
         let mut state = self.lock();
         let taken = state.backlog.take(reader, BATCH_BYTES, into);
-        if let Taken::Empty = taken {
+        if let BacklogRead::Empty = taken {
             state.readers.insert(reader, context.waker().clone());
         }
         // Both a reader that found nothing and one that made room allow the driver to read.
@@ -213,10 +213,10 @@ impl Feed {
         drop(state);
         wake(driver);
         match taken {
-            Taken::Items => Poll::Ready(Some(Ok(()))),
-            Taken::Empty => Poll::Pending,
-            Taken::Lagged { bytes } => Poll::Ready(Some(Err(lagged(bytes)))),
-            Taken::Ended => Poll::Ready(None),
+            BacklogRead::Items => Poll::Ready(Some(Ok(()))),
+            BacklogRead::Empty => Poll::Pending,
+            BacklogRead::Lagged { bytes } => Poll::Ready(Some(Err(lagged(bytes)))),
+            BacklogRead::Ended => Poll::Ready(None),
         }
     }
 

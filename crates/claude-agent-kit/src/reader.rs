@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use claude_wire::session::{Notice, Subscriber};
+use claude_wire::session::{RunWarning, Subscriber};
 use claude_wire::{Malformed, Message};
 
 use crate::driver::WarningSink;
@@ -81,7 +81,7 @@ impl Reader {
     /// Creates the warning for a malformed line that began like a message. The first reader of the line also
     /// passes the warning to `on_warning`.
     fn warn(&self, malformed: Malformed, mark: &LineMark) -> Warning {
-        let warning = Warning::of(Notice::Malformed(malformed));
+        let warning = Warning::of(RunWarning::Malformed(malformed));
         if mark.is_first_report() {
             self.warnings.tell(&warning);
         }

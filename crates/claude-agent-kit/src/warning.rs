@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use claude_wire::control::PermissionMode;
-use claude_wire::session::{Exit, Notice};
+use claude_wire::session::{Exit, RunWarning};
 use serde::{Serialize, Serializer};
 
 use crate::diagnose::TEXT_BYTES;
@@ -200,60 +200,62 @@ impl fmt::Debug for Warning {
 
 impl Warning {
     /// Makes a warning of what the machine noticed.
-    pub(crate) fn of(notice: Notice) -> Self {
+    pub(crate) fn of(notice: RunWarning) -> Self {
         match notice {
-            Notice::Malformed(malformed) => {
+            RunWarning::Malformed(malformed) => {
                 Self::new(WarningCode::Malformed, malformed.to_string())
                     .with(|facts| facts.line = Some(malformed.line))
             }
-            Notice::OversizedLine { size, kind } => {
+            RunWarning::OversizedLine { size, kind } => {
                 let kind = kind.map(|kind| format!(" of type `{kind}`")).unwrap_or_default();
                 let message = format!(
                     "a line{kind} of {size} bytes is lost: `Limits::max_line_bytes` does not allow more"
                 );
                 Self::new(WarningCode::OversizedLine, message).with(|facts| facts.size = Some(size))
             }
-            Notice::IncompleteLastLine(line) => {
+            RunWarning::IncompleteLastLine(line) => {
                 let message =
                     format!("the output ended after {} bytes of an unfinished line", line.len());
                 Self::new(WarningCode::IncompleteLastLine, message)
                     .with(|facts| facts.line = Some(line))
             }
-            Notice::NonZeroExitAfterResult(exit) => {
+            RunWarning::NonZeroExitAfterResult(exit) => {
                 let message =
                     format!("the CLI ended with {exit} although its last result was no error");
                 Self::new(WarningCode::NonZeroExitAfterResult, message)
                     .with(|facts| facts.exit = Some(exit))
             }
-            Notice::StdoutHeldOpen => Self::new(WarningCode::StdoutHeldOpen, STDOUT_HELD_OPEN),
-            Notice::StoppedAfterResult => {
+            RunWarning::StdoutHeldOpen => Self::new(WarningCode::StdoutHeldOpen, STDOUT_HELD_OPEN),
+            RunWarning::StoppedAfterResult => {
                 let message = "the CLI did not end after its result, and was stopped";
                 Self::new(WarningCode::StoppedAfterResult, message)
             }
-            Notice::ExitWithoutResult => {
+            RunWarning::ExitWithoutResult => {
                 let message = "the CLI ended as if all were well, but without a result";
                 Self::new(WarningCode::ExitWithoutResult, message)
             }
-            Notice::EmptyOutput => Self::new(WarningCode::EmptyOutput, EMPTY_OUTPUT),
-            Notice::CallbackFailed { what, reason, refused } => {
-                let rule = rule(refused);
-                let message = format!("the callback for {what} failed: {reason}; {rule}");
+            RunWarning::EmptyOutput => Self::new(WarningCode::EmptyOutput, EMPTY_OUTPUT),
+            RunWarning::CallbackFailed { request, reason, denied } => {
+                let rule = rule(denied);
+                let message = format!("the callback for {request} failed: {reason}; {rule}");
                 Self::new(WarningCode::CallbackFailed, message)
             }
-            Notice::CallbackTimedOut { what, limit, refused } => {
-                let rule = rule(refused);
-                let message = format!("the callback for {what} took longer than {limit:?}; {rule}");
+            RunWarning::CallbackTimedOut { request, timeout, denied } => {
+                let rule = rule(denied);
+                let message =
+                    format!("the callback for {request} took longer than {timeout:?}; {rule}");
                 Self::new(WarningCode::CallbackTimedOut, message)
             }
-            Notice::CallbackRefused { what } => {
-                let message = format!("too many callbacks run and wait; {what} was refused");
+            RunWarning::CallbackOverload { request } => {
+                let message = format!("too many callbacks run and wait; {request} was refused");
                 Self::new(WarningCode::CallbackRefused, message)
             }
-            Notice::UnansweredRequest { what, reason } => {
-                let message = format!("nobody here answers {what}; the CLI was told: {reason}");
+            RunWarning::UnsupportedRequest { request, response } => {
+                let message =
+                    format!("nobody here answers {request}; the CLI was told: {response}");
                 Self::new(WarningCode::UnansweredRequest, message)
             }
-            Notice::ModeWithoutQuestions(mode) => shadowed_by(&mode),
+            RunWarning::ModeBypassesCallback(mode) => shadowed_by(&mode),
         }
     }
 }
@@ -290,10 +292,10 @@ mod tests {
     #[test]
     fn secrets_are_hidden_in_the_words_of_a_warning() {
         let mask = Mask::new(["hush-hush".to_owned()]);
-        let failed = Notice::CallbackFailed {
-            what: "PreToolUse".to_owned(),
+        let failed = RunWarning::CallbackFailed {
+            request: "PreToolUse".to_owned(),
             reason: "no login with hush-hush".to_owned(),
-            refused: false,
+            denied: false,
         };
         let warning = Warning::of(failed).masked(&mask);
         assert!(warning.to_string().contains("no login with ***"), "{warning}");
@@ -303,51 +305,63 @@ mod tests {
     #[test]
     fn each_notice_has_its_code_and_its_words() {
         let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
-        let what = || "the hook `hook_0`".to_owned();
-        let limit = Duration::from_secs(60);
+        let request = || "the hook `hook_0`".to_owned();
+        let timeout = Duration::from_secs(60);
         for (notice, code, parts) in [
-            (Notice::Malformed(malformed), WarningCode::Malformed, ["5 bytes", "not a message"]),
             (
-                Notice::OversizedLine { size: 99, kind: Some("assistant".to_owned()) },
+                RunWarning::Malformed(malformed),
+                WarningCode::Malformed,
+                ["5 bytes", "not a message"],
+            ),
+            (
+                RunWarning::OversizedLine { size: 99, kind: Some("assistant".to_owned()) },
                 WarningCode::OversizedLine,
                 ["99", "`assistant`"],
             ),
             (
-                Notice::IncompleteLastLine(Bytes::from_static(b"{\"ty")),
+                RunWarning::IncompleteLastLine(Bytes::from_static(b"{\"ty")),
                 WarningCode::IncompleteLastLine,
                 ["4 bytes", "unfinished"],
             ),
             (
-                Notice::CallbackFailed { what: what(), reason: "oh".to_owned(), refused: true },
+                RunWarning::CallbackFailed {
+                    request: request(),
+                    reason: "oh".to_owned(),
+                    denied: true,
+                },
                 WarningCode::CallbackFailed,
                 ["`hook_0` failed: oh", "was refused"],
             ),
             (
-                Notice::CallbackFailed { what: what(), reason: "oh".to_owned(), refused: false },
+                RunWarning::CallbackFailed {
+                    request: request(),
+                    reason: "oh".to_owned(),
+                    denied: false,
+                },
                 WarningCode::CallbackFailed,
                 ["oh", "told to go on"],
             ),
             (
-                Notice::CallbackTimedOut { what: what(), limit, refused: true },
+                RunWarning::CallbackTimedOut { request: request(), timeout, denied: true },
                 WarningCode::CallbackTimedOut,
                 ["60s", "was refused"],
             ),
             (
-                Notice::CallbackRefused { what: what() },
+                RunWarning::CallbackOverload { request: request() },
                 WarningCode::CallbackRefused,
                 ["`hook_0`", "refused"],
             ),
             (
-                Notice::ModeWithoutQuestions(PermissionMode::Auto),
+                RunWarning::ModeBypassesCallback(PermissionMode::Auto),
                 WarningCode::PermissionCallbackShadowed,
                 ["`auto`", "`permission_mode`"],
             ),
             (
-                Notice::UnansweredRequest { what: what(), reason: "none".to_owned() },
+                RunWarning::UnsupportedRequest { request: request(), response: "none".to_owned() },
                 WarningCode::UnansweredRequest,
                 ["`hook_0`", "none"],
             ),
-            (Notice::EmptyOutput, WarningCode::EmptyOutput, ["nothing", "`claude`"]),
+            (RunWarning::EmptyOutput, WarningCode::EmptyOutput, ["nothing", "`claude`"]),
         ] {
             let warning = Warning::of(notice);
             assert_eq!(warning.code(), code);
@@ -369,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_warning_serialises_without_its_line() {
-        let warning = Warning::of(Notice::NonZeroExitAfterResult(Exit::Signal(9)))
+        let warning = Warning::of(RunWarning::NonZeroExitAfterResult(Exit::Signal(9)))
             .with(|facts| facts.options = vec!["max_turns"]);
         let text = warning.to_string();
         assert_eq!(
@@ -379,18 +393,21 @@ mod tests {
                 "exit": {"signal": 9}, "options": ["max_turns"],
             })
         );
-        let line = Warning::of(Notice::IncompleteLastLine(Bytes::from_static(b"secret")));
+        let line = Warning::of(RunWarning::IncompleteLastLine(Bytes::from_static(b"secret")));
         assert!(!serde_json::to_string(&line).unwrap().contains("secret"));
     }
 
     #[test]
     fn each_warning_of_a_run_has_its_code() {
         for (warning, code) in [
-            (Notice::NonZeroExitAfterResult(Exit::Code(7)), WarningCode::NonZeroExitAfterResult),
-            (Notice::StdoutHeldOpen, WarningCode::StdoutHeldOpen),
-            (Notice::StoppedAfterResult, WarningCode::StoppedAfterResult),
-            (Notice::ExitWithoutResult, WarningCode::ExitWithoutResult),
-            (Notice::EmptyOutput, WarningCode::EmptyOutput),
+            (
+                RunWarning::NonZeroExitAfterResult(Exit::Code(7)),
+                WarningCode::NonZeroExitAfterResult,
+            ),
+            (RunWarning::StdoutHeldOpen, WarningCode::StdoutHeldOpen),
+            (RunWarning::StoppedAfterResult, WarningCode::StoppedAfterResult),
+            (RunWarning::ExitWithoutResult, WarningCode::ExitWithoutResult),
+            (RunWarning::EmptyOutput, WarningCode::EmptyOutput),
         ] {
             let warning = Warning::of(warning);
             assert_eq!(warning.code(), code, "{warning}");
@@ -400,23 +417,23 @@ mod tests {
     #[test]
     fn the_facts_of_a_notice_can_be_asked_for() {
         let exit = Exit::Signal(9);
-        let warning = Warning::of(Notice::NonZeroExitAfterResult(exit));
+        let warning = Warning::of(RunWarning::NonZeroExitAfterResult(exit));
         assert_eq!(warning.exit(), Some(exit));
         assert!(warning.to_string().contains("signal 9"), "{warning}");
-        let warning = Warning::of(Notice::OversizedLine { size: 99, kind: None });
+        let warning = Warning::of(RunWarning::OversizedLine { size: 99, kind: None });
         assert_eq!(warning.size(), Some(99));
         let line = Bytes::from_static(b"half a line");
-        let warning = Warning::of(Notice::IncompleteLastLine(line.clone()));
+        let warning = Warning::of(RunWarning::IncompleteLastLine(line.clone()));
         assert_eq!(warning.line(), Some(&line));
         let malformed = Message::decode(Bytes::from_static(b"[]")).unwrap_err();
-        assert_eq!(Warning::of(Notice::Malformed(malformed)).line().unwrap(), "[]");
+        assert_eq!(Warning::of(RunWarning::Malformed(malformed)).line().unwrap(), "[]");
     }
 
     #[test]
     fn what_a_line_says_is_not_in_the_text() {
         let line = Bytes::from_static(b"with a secret in it");
         let malformed = Message::decode(line.clone()).unwrap_err();
-        for notice in [Notice::Malformed(malformed), Notice::IncompleteLastLine(line)] {
+        for notice in [RunWarning::Malformed(malformed), RunWarning::IncompleteLastLine(line)] {
             let warning = Warning::of(notice);
             assert!(!format!("{warning} {warning:?}").contains("secret"), "{warning:?}");
         }

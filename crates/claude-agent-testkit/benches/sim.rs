@@ -1,7 +1,7 @@
-//! How fast the simulated CLI is, so that load tests measure the client and not the simulation.
+//! Measures the speed of the simulated CLI, to ensure that load tests measure the client.
 //!
-//! `cargo bench -p claude-agent-testkit` prints messages per second in memory and through real
-//! pipes, and what a thousand instances at once take.
+//! `cargo bench -p claude-agent-testkit` prints the messages per second in memory and with real
+//! pipes, and the time for a thousand concurrent instances.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -19,38 +19,38 @@ const SESSION: &[&str] =
 const PROMPT: &[u8] =
     b"{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"hello\"},\"parent_tool_use_id\":null,\"session_id\":\"\"}\n";
 
-/// Messages of one round, and how many rounds; the best counts, because everything else is noise.
+/// The number of messages per run and the number of runs; the fastest run counts.
 const MESSAGES: usize = 200_000;
-const ROUNDS: usize = 5;
+const RUNS: usize = 5;
 const INSTANCES: usize = 1_000;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type BenchResult<T> = Result<T, Box<dyn Error>>;
 
-fn main() -> Outcome<()> {
+fn main() -> BenchResult<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let flood = || Sim::new().faults(Faults::new().before("assistant", Fault::Messages(MESSAGES)));
-    report("messages of a flood, in memory", best(|| runtime.block_on(lines_of(flood())))?);
+    report("flood of messages, in memory", best(|| runtime.block_on(lines_of(flood())))?);
     let deltas = || {
         let answer = Reply::text("x".repeat(MESSAGES)).deltas_of(1);
         Sim::new().script(Script::new().otherwise([answer])).args(["--include-partial-messages"])
     };
     report("deltas of an answer, in memory", best(|| runtime.block_on(lines_of(deltas())))?);
-    report("messages of a flood, real pipes", best(flood_through_pipes)?);
+    report("flood of messages, real pipes", best(flood_with_pipes)?);
     let began = Instant::now();
-    runtime.block_on(many_at_once())?;
-    println!("{INSTANCES} instances at once, a turn each: {:?}", began.elapsed());
+    runtime.block_on(concurrent_instances())?;
+    println!("{INSTANCES} concurrent instances, one turn each: {:?}", began.elapsed());
     Ok(())
 }
 
-fn report(what: &str, (lines, time): (usize, Duration)) {
+fn report(name: &str, (lines, time): (usize, Duration)) {
     let per_second = u32::try_from(lines).map_or(0.0, f64::from) / time.as_secs_f64();
-    println!("{what}: {:.0} thousand per second", per_second / 1000.0);
+    println!("{name}: {:.0} thousand per second", per_second / 1000.0);
 }
 
-fn best(round: impl Fn() -> Outcome<(usize, Duration)>) -> Outcome<(usize, Duration)> {
-    let mut best = round()?;
-    for _ in 1..ROUNDS {
-        let next = round()?;
+fn best(run: impl Fn() -> BenchResult<(usize, Duration)>) -> BenchResult<(usize, Duration)> {
+    let mut best = run()?;
+    for _ in 1..RUNS {
+        let next = run()?;
         if next.1 < best.1 {
             best = next;
         }
@@ -58,14 +58,14 @@ fn best(round: impl Fn() -> Outcome<(usize, Duration)>) -> Outcome<(usize, Durat
     Ok(best)
 }
 
-/// Counts the lines of one turn.
-async fn lines_of(sim: Sim) -> Outcome<(usize, Duration)> {
+/// Runs a turn and counts its lines.
+async fn lines_of(sim: Sim) -> BenchResult<(usize, Duration)> {
     let began = Instant::now();
     let lines = turn(sim.args(SESSION.iter().copied()).start()).await?;
     Ok((lines, began.elapsed()))
 }
 
-async fn turn(mut process: SimProcess) -> Outcome<usize> {
+async fn turn(mut process: SimProcess) -> BenchResult<usize> {
     process.stdin.write_all(PROMPT).await?;
     process.stdin.shutdown().await?;
     let mut chunk = vec![0; 256 * 1024];
@@ -79,7 +79,7 @@ async fn turn(mut process: SimProcess) -> Outcome<usize> {
     }
 }
 
-fn flood_through_pipes() -> Outcome<(usize, Duration)> {
+fn flood_with_pipes() -> BenchResult<(usize, Duration)> {
     let folder = tempfile::tempdir()?;
     let script = folder.path().join("flood.sim");
     std::fs::write(
@@ -110,7 +110,7 @@ fn flood_through_pipes() -> Outcome<(usize, Duration)> {
     Ok((lines, began.elapsed()))
 }
 
-async fn many_at_once() -> Outcome<()> {
+async fn concurrent_instances() -> BenchResult<()> {
     let started: Vec<SimProcess> =
         (0..INSTANCES).map(|_| Sim::new().args(SESSION.iter().copied()).start()).collect();
     let turns: Vec<_> = started

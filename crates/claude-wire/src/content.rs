@@ -1,13 +1,8 @@
-//! Content blocks: what prompts, answers and tool results are made of.
-
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor, value::SeqAccessDeserializer};
-use serde::ser::{Serialize, Serializer};
+//! Content blocks of prompts, answers and tool results.
 
 use crate::id::ToolUseId;
 use crate::json::{Extra, Json};
-use crate::schema::Level;
+use crate::schema::{Decode, Encode, Error, Placeholder, Reader, View};
 use crate::tool_input::ToolInput;
 
 open_union! {
@@ -17,7 +12,7 @@ open_union! {
         Text(TextBlock) = "text",
         /// The model's thinking.
         Thinking(ThinkingBlock) = "thinking",
-        /// Thinking that the API gives only in encrypted form.
+        /// Encrypted thinking.
         RedactedThinking(RedactedThinkingBlock) = "redacted_thinking",
         /// A tool call.
         ToolUse(ToolUseBlock) = "tool_use",
@@ -27,21 +22,21 @@ open_union! {
         Image(ImageBlock) = "image",
         /// A document.
         Document(DocumentBlock) = "document",
-        /// A call of a tool that the API itself runs.
+        /// A call of a server-side tool, which the API runs.
         ServerToolUse(ServerToolUseBlock) = "server_tool_use",
-        /// The API's own web search came back.
+        /// The result of a server-side web search.
         WebSearchToolResult(ServerToolResultBlock) = "web_search_tool_result",
-        /// The API's own fetch of a page came back.
+        /// The result of a server-side web fetch.
         WebFetchToolResult(ServerToolResultBlock) = "web_fetch_tool_result",
-        /// The API's own code execution came back.
+        /// The result of a server-side code execution.
         CodeExecutionToolResult(ServerToolResultBlock) = "code_execution_tool_result",
-        /// The API's own shell came back.
+        /// The result of a server-side shell command.
         BashCodeExecutionToolResult(ServerToolResultBlock) = "bash_code_execution_tool_result",
-        /// The API's own editor came back.
+        /// The result of a server-side text editor.
         TextEditorCodeExecutionToolResult(ServerToolResultBlock) = "text_editor_code_execution_tool_result",
-        /// The API's own tool search came back.
+        /// The result of a server-side tool search.
         ToolSearchToolResult(ServerToolResultBlock) = "tool_search_tool_result",
-        /// A call of a tool of an MCP server that the API itself talks to.
+        /// A call of an MCP tool through the MCP connector of the API.
         McpToolUse(ServerToolUseBlock) = "mcp_tool_use",
         /// The result of such a call.
         McpToolResult(ServerToolResultBlock) = "mcp_tool_result",
@@ -49,12 +44,12 @@ open_union! {
 }
 
 impl ContentBlock {
-    /// A block of text.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextBlock::new(text))
     }
 
-    /// The text of a text block.
+    /// Returns the text of a text block; `None` for other blocks.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(block) => Some(&block.text),
@@ -69,13 +64,13 @@ wire_struct! {
     pub struct TextBlock ["type" = "text"] {
         /// The text.
         text: String,
-        /// Where the text has its facts from.
+        /// The citations of the text.
         citations: Option<Json>,
     }
 }
 
 impl TextBlock {
-    /// A block of this text.
+    /// Creates a text block.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -85,15 +80,15 @@ wire_struct! {
     /// The model's thinking.
     #[derive(Default)]
     pub struct ThinkingBlock ["type" = "thinking"] {
-        /// The thinking; empty where the API withholds it.
+        /// The thinking; empty if the API withholds it.
         thinking: String,
-        /// The API's proof that the thinking is its own.
+        /// The signature of the API.
         signature: Option<String>,
     }
 }
 
 wire_struct! {
-    /// Thinking in encrypted form.
+    /// Encrypted thinking.
     #[derive(Default)]
     pub struct RedactedThinkingBlock ["type" = "redacted_thinking"] {
         /// The encrypted thinking.
@@ -104,7 +99,7 @@ wire_struct! {
 wire_struct! {
     /// A tool call.
     pub struct ToolUseBlock ["type" = "tool_use"] {
-        /// The call's id; its result names it.
+        /// The ID of the call, which its result contains.
         id: ToolUseId,
         /// The tool.
         name: String,
@@ -125,7 +120,7 @@ wire_struct! {
     pub struct ToolResultBlock ["type" = "tool_result"] {
         /// The call.
         tool_use_id: ToolUseId,
-        /// What the tool gave back.
+        /// The content of the result.
         content: Option<Content>,
         /// Whether the tool failed.
         failed: Option<bool> as "is_error",
@@ -133,7 +128,7 @@ wire_struct! {
 }
 
 impl ToolResultBlock {
-    /// Returns whether the tool failed; false if the CLI does not say.
+    /// Returns whether the tool failed; false if the field is absent.
     pub fn is_error(&self) -> bool {
         self.failed.unwrap_or(false)
     }
@@ -147,13 +142,13 @@ impl ToolResultBlock {
 wire_struct! {
     /// An image.
     pub struct ImageBlock ["type" = "image"] {
-        /// The bytes, or where they are.
+        /// The data or its location.
         source: Source,
     }
 }
 
 impl ImageBlock {
-    /// An image given as base64, with its media type (`image/png`).
+    /// Creates an image from base64 data and its media type, such as `image/png`.
     pub fn base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
         Self { source: Source::base64(media_type, data), extra: Extra::default() }
     }
@@ -162,11 +157,11 @@ impl ImageBlock {
 wire_struct! {
     /// A document.
     pub struct DocumentBlock ["type" = "document"] {
-        /// The bytes, or where they are.
+        /// The data or its location.
         source: Source,
         /// Its title.
         title: Option<String>,
-        /// What the model should know about it.
+        /// Context about the document for the model.
         context: Option<String>,
         /// Whether the model may cite it.
         citations: Option<Json>,
@@ -174,7 +169,7 @@ wire_struct! {
 }
 
 impl DocumentBlock {
-    /// A document given as base64, with its media type (`application/pdf`).
+    /// Creates a document from base64 data and its media type, such as `application/pdf`.
     pub fn base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
         Self {
             source: Source::base64(media_type, data),
@@ -187,15 +182,15 @@ impl DocumentBlock {
 }
 
 open_union! {
-    /// Where the bytes of an image or a document come from.
+    /// The source of the data of an image or a document.
     pub enum Source by "type" {
-        /// In the message.
+        /// Base64 data in the message.
         Base64(Base64Source) = "base64",
-        /// At an address.
+        /// A URL.
         Url(UrlSource) = "url",
         /// Plain text in the message.
         Text(TextSource) = "text",
-        /// Uploaded before.
+        /// An uploaded file.
         File(FileSource) = "file",
     }
 }
@@ -211,19 +206,19 @@ impl Source {
 }
 
 wire_struct! {
-    /// Bytes in the message.
+    /// Base64 data in the message.
     pub struct Base64Source ["type" = "base64"] {
         /// The media type.
         media_type: String,
-        /// The bytes as base64.
+        /// The data as base64.
         data: String,
     }
 }
 
 wire_struct! {
-    /// Bytes at an address.
+    /// Data at a URL.
     pub struct UrlSource ["type" = "url"] {
-        /// The address.
+        /// The URL.
         url: String,
     }
 }
@@ -239,17 +234,17 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A file uploaded before.
+    /// An uploaded file.
     pub struct FileSource ["type" = "file"] {
-        /// Its id.
+        /// The file ID.
         file_id: String,
     }
 }
 
 wire_struct! {
-    /// A call of a tool that the API runs.
+    /// A call of a server-side tool.
     pub struct ServerToolUseBlock {
-        /// The call's id.
+        /// The ID of the call.
         id: ToolUseId,
         /// The tool.
         name: String,
@@ -259,7 +254,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// What came back from a tool that the API runs; its shape is the tool's own.
+    /// The result of a server-side tool; its schema depends on the tool.
     pub struct ServerToolResultBlock {
         /// The call.
         tool_use_id: ToolUseId,
@@ -268,18 +263,18 @@ wire_struct! {
     }
 }
 
-/// Content that is either one text or a list of blocks.
+/// Content that is either a text or a list of blocks.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Content {
-    /// One text.
+    /// A text.
     Text(String),
     /// Blocks.
     Blocks(Vec<ContentBlock>),
 }
 
 impl Content {
-    /// The texts of the content, joined.
+    /// Returns the texts of the content, joined.
     pub fn to_text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -287,7 +282,7 @@ impl Content {
         }
     }
 
-    /// The blocks; none if the content is one text.
+    /// Returns the blocks; empty if the content is a text.
     pub fn blocks(&self) -> &[ContentBlock] {
         match self {
             Self::Text(_) => &[],
@@ -314,45 +309,32 @@ impl From<Vec<ContentBlock>> for Content {
     }
 }
 
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ContentVisitor;
-
-        impl<'de> Visitor<'de> for ContentVisitor {
-            type Value = Content;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string or a list of content blocks")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-                Ok(Content::Text(text.to_owned()))
-            }
-
-            fn visit_string<E>(self, text: String) -> Result<Content, E> {
-                Ok(Content::Text(text))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, blocks: A) -> Result<Content, A::Error> {
-                let _level = Level::enter()?;
-                Vec::deserialize(SeqAccessDeserializer::new(blocks)).map(Content::Blocks)
-            }
+impl Decode for Content {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        match reader.peek() {
+            Some(b'"') => String::decode(reader).map(Self::Text),
+            Some(b'[') => reader.nested_content(Vec::decode).map(Self::Blocks),
+            _ => Err(reader.mismatch("a string or a list of content blocks")),
         }
-
-        deserializer.deserialize_any(ContentVisitor)
     }
 }
 
-impl Serialize for Content {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+impl Placeholder for Content {
+    fn placeholder() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Encode for Content {
+    fn view(&self) -> View<'_> {
         match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Blocks(blocks) => blocks.serialize(serializer),
+            Self::Text(text) => View::Text(text),
+            Self::Blocks(blocks) => View::List(blocks),
         }
     }
 }
 
-crate::schema::required_field!(Content);
+crate::schema::wire_traits!(Content);
 
 /// Returns the texts of blocks, joined.
 pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {

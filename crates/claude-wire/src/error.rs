@@ -1,16 +1,16 @@
-//! Why something did not decode.
+//! The error of decoding.
 
 use std::fmt;
 
-/// Why a text did not decode into a type. The message names the field and the place.
+/// The reason why a text could not be decoded. The message contains the field and the position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodeError {
     reason: String,
 }
 
 impl DecodeError {
-    /// By value, as `map_err` wants it.
-    #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` takes")]
+    /// Takes the error by value, for `map_err`.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature for `map_err`")]
     pub(crate) fn from_json(error: serde_json::Error) -> Self {
         Self { reason: without_values(&error) }
     }
@@ -19,13 +19,13 @@ impl DecodeError {
         Self { reason: reason.into() }
     }
 
-    /// What did not fit, and where.
+    /// Returns the reason and the position.
     pub fn reason(&self) -> &str {
         &self.reason
     }
 }
 
-/// Returns what an error says without the value that does not fit, which is somebody's data.
+/// Returns the message of an error without the invalid value, which may be private.
 pub(crate) fn without_values(error: &serde_json::Error) -> String {
     let text = error.to_string();
     // serde writes `invalid type: string "x", expected …`, and numbers in backticks.

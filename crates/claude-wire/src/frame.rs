@@ -1,72 +1,71 @@
-//! Bytes to lines.
+//! Splits bytes into lines.
 //!
-//! The framer owns the bytes that are not a whole line yet, so a reader that is cancelled loses
-//! nothing. Long lines are cut out of the read buffer without a copy; a line that is small against
-//! its buffer is copied, so that a message that is kept holds memory in proportion to its own size.
-//! Every byte is searched for a line break once, however the chunks fall.
+//! The framer owns the bytes of incomplete lines, so that a cancelled reader loses nothing. Long lines
+//! are split off the read buffer without a copy; a line that is small compared to its buffer is copied,
+//! so that a stored message does not keep the whole buffer in memory. Every byte is searched for a line
+//! break only once.
 
 use std::mem;
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
-/// The default of the longest line: one screenshot as base64 exceeds small limits.
+/// The default length limit of a line: a screenshot as base64 exceeds small limits.
 pub const DEFAULT_MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// How much is kept of either end of a line that is too long.
+/// The size of each end of an oversized line that is kept.
 pub const KEPT_OF_OVERSIZED: usize = 64 * 1024;
 
-/// The space that is offered to a reader at first, and at most. It doubles when a read fills it.
+/// The initial and the maximum space for a read. It doubles when a read fills it.
 const READ_SPACE: usize = 8 * 1024;
 const MAX_READ_SPACE: usize = 256 * 1024;
 
-/// Allocations of this size grow without a copy where the system can give their pages another
-/// address, and without touching new memory for what is already there.
+/// The size from which allocations grow without a copy, if the system can remap their pages.
 const MOVED_BY_PAGES: usize = 256 * 1024;
 
-/// A page of memory, on most machines.
+/// The size of a memory page on most machines.
 const PAGE: usize = 4 * 1024;
 
-/// A line that has less than this part of its read buffer is copied.
+/// A line that is smaller than this fraction of its read buffer is copied.
 const COPIED_BELOW: usize = 4;
 
-/// So much of the room for a long line is touched before it is read into.
+/// The size of the memory that is touched before a long line is read into it.
 const TOUCHED_PAGES: usize = 64;
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 ///
 /// Lines end with `\n`; a `\r` before it belongs to the line break; blank lines are skipped.
 #[derive(Debug)]
 pub struct Framer {
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no line break.
+    /// The length of the prefix of the buffer without a line break.
     searched: usize,
     max_line_bytes: usize,
     read_space: usize,
-    /// How large the memory is that the buffer is a part of.
+    /// The size of the allocation that contains the buffer.
     allocated: usize,
     oversized: Option<OversizedSoFar>,
 }
 
-/// What the framer gives out.
+/// A line from the framer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "a line is whole or it is not")]
+#[expect(clippy::exhaustive_enums, reason = "a line is complete or oversized")]
 pub enum Frame {
-    /// A line without its line break. Holds at most four times its own size.
+    /// A line without its line break. Keeps at most four times its own size in memory.
     Line(Bytes),
-    /// A line that was longer than the limit.
+    /// A line that exceeds the length limit.
     Oversized(Oversized),
 }
 
-/// What is kept of a line that was longer than the limit.
+/// The size and both ends of a line that exceeds the length limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Oversized {
-    /// How long the line was.
+    /// The length of the line in bytes.
     pub size: u64,
-    /// Its beginning.
+    /// The beginning of the line.
     pub head: Bytes,
-    /// Its end.
+    /// The end of the line.
     pub tail: Bytes,
 }
 
@@ -77,7 +76,7 @@ impl Default for Framer {
 }
 
 impl Framer {
-    /// A framer that takes lines of up to `max_line_bytes`.
+    /// Creates a framer for lines of up to `max_line_bytes`.
     pub fn new(max_line_bytes: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -89,18 +88,18 @@ impl Framer {
         }
     }
 
-    /// Adds a chunk by copying it. A reader that can write into [`Framer::space`] saves the copy.
+    /// Appends a copy of a chunk. A reader that writes into [`Framer::space`] avoids the copy.
     ///
-    /// All lines should have been taken with [`Framer::next_frame`] before: the limit holds for
-    /// what waits for its line break.
+    /// Take all lines with [`Framer::next_frame`] before: the limit applies to the bytes without a line
+    /// break.
     pub fn push(&mut self, chunk: &[u8]) {
         self.shed();
         self.make_room(chunk.len());
         self.buffer.extend_from_slice(chunk);
     }
 
-    /// The buffer to append newly read bytes to, with room in it. All lines should have been taken
-    /// before, as for [`Framer::push`].
+    /// Returns the buffer with free space, to which the reader appends bytes. Take all lines before, as
+    /// for [`Framer::push`].
     pub fn space(&mut self) -> &mut BytesMut {
         self.shed();
         let room = self.buffer.capacity() - self.buffer.len();
@@ -116,8 +115,8 @@ impl Framer {
         &mut self.buffer
     }
 
-    /// Has the system give the next pages now. Otherwise it does so while it copies from a pipe, and
-    /// nobody can write into the pipe meanwhile.
+    /// Makes the system allocate the next pages now. Otherwise it does so while it copies from a pipe,
+    /// which blocks writers of the pipe.
     fn touch(&mut self) {
         let room = self.buffer.spare_capacity_mut();
         for page in room.chunks_mut(PAGE).take(TOUCHED_PAGES) {
@@ -125,7 +124,7 @@ impl Framer {
         }
     }
 
-    /// The next line that is whole.
+    /// Returns the next complete line.
     pub fn next_frame(&mut self) -> Option<Frame> {
         loop {
             let Some(found) = memchr(b'\n', &self.buffer[self.searched..]) else {
@@ -142,26 +141,26 @@ impl Framer {
         }
     }
 
-    /// The last line, if the stream ended without a line break.
+    /// Returns the last line, if the stream ended without a line break.
     pub fn finish(&mut self) -> Option<Frame> {
         self.searched = 0;
         let line = self.buffer.split();
         self.end_line(line)
     }
 
-    /// The bytes that wait for the rest of their line, or to be taken.
+    /// Returns the number of buffered bytes.
     pub fn buffered(&self) -> usize {
         self.buffer.len() + self.oversized.as_ref().map_or(0, OversizedSoFar::kept)
     }
 
-    /// The read buffer, if nothing in it waits. Who has nothing to read needs none, and another
-    /// framer can be [lent](Framer::lend) it. One that a burst has made large is given back to the
-    /// system: in it, a line that somebody keeps would hold far more than itself.
+    /// Returns the read buffer if it is empty, so that another framer can be [lent](Framer::lend) it. A
+    /// buffer that a burst has enlarged is freed instead, because a stored line would keep much more than
+    /// its own size in memory.
     pub fn take_spare(&mut self) -> Option<BytesMut> {
         if !self.buffer.is_empty() {
             return None;
         }
-        // Even without room in it, it would hold the memory of lines that were taken.
+        // Even a full buffer would keep the memory of lines that were taken.
         let buffer = mem::take(&mut self.buffer);
         if self.allocated > READ_SPACE {
             self.read_space = (self.read_space / 2).max(READ_SPACE);
@@ -170,13 +169,13 @@ impl Framer {
         (buffer.capacity() > 0).then_some(buffer)
     }
 
-    /// Gives it a buffer to read into, if it has none and one is found. What that holds is dropped.
+    /// Lends the framer a buffer, if it has none. The content of the buffer is discarded.
     pub fn lend(&mut self, find: impl FnOnce() -> Option<BytesMut>) {
         if self.buffer.capacity() == 0
             && let Some(mut buffer) = find()
         {
             buffer.clear();
-            // A part of the memory may be in use by lines; spare buffers have no more than this.
+            // Lines may use a part of the memory; spare buffers are not larger than this.
             self.allocated = buffer.capacity().max(READ_SPACE);
             self.buffer = buffer;
         }
@@ -199,9 +198,9 @@ impl Framer {
         Some(Frame::Line(if is_small { Bytes::copy_from_slice(&line) } else { line.freeze() }))
     }
 
-    /// Drops the middle of a line that is already too long, so that memory stays bounded.
+    /// Discards the middle of a line that exceeds the limit, so that memory stays limited.
     fn shed(&mut self) {
-        // One byte more may be the `\r` of the line break.
+        // One more byte may be the `\r` of the line break.
         let too_long = self.searched > self.max_line_bytes + 1;
         if too_long || (self.oversized.is_some() && self.searched > 0) {
             let line = self.buffer.split_to(self.searched);
@@ -212,10 +211,10 @@ impl Framer {
         }
     }
 
-    /// Makes room for `more` bytes, in memory that no line holds any more if there is some.
+    /// Makes room for `more` bytes, and reuses memory that no line uses.
     ///
-    /// Doubles up to the limit and not beyond it: the growth of `BytesMut` itself would take twice
-    /// the limit for a line just under it.
+    /// Doubles up to the limit and not beyond it, whereas `BytesMut` itself would take twice the limit for
+    /// a line just below it.
     fn make_room(&mut self, more: usize) {
         if self.buffer.try_reclaim(more) {
             return;
@@ -231,13 +230,13 @@ impl Framer {
             let mut grown = Vec::from(mem::take(&mut self.buffer));
             grown.reserve_exact(room - grown.len());
             self.allocated = grown.capacity();
-            // Nothing else holds it, so it is not copied.
+            // The memory is not shared, so it is not copied.
             BytesMut::from(Bytes::from(grown))
         };
     }
 }
 
-/// The two ends of a line that is too long, while it is still coming.
+/// Both ends of an oversized line that is not complete yet.
 #[derive(Debug)]
 struct OversizedSoFar {
     keep: usize,
@@ -264,14 +263,14 @@ impl OversizedSoFar {
         self.size += bytes.len() as u64;
         let missing = (self.keep - self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes.split_to(missing));
-        // One byte more, for the `\r` that may be the last.
+        // One more byte, because the last may be a `\r`.
         let keep = self.keep + 1;
         let skipped = bytes.len().saturating_sub(keep);
         if skipped > 0 {
             self.tail.clear();
         }
         self.tail.extend_from_slice(&bytes[skipped..]);
-        // Only now and then, so that each byte is moved a bounded number of times.
+        // Only occasionally, so that each byte is moved a limited number of times.
         if self.tail.len() > 4 * keep {
             self.trim(keep);
         }

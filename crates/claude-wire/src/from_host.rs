@@ -1,4 +1,4 @@
-//! What the host writes: prompts and control frames.
+//! The lines that the host writes: prompts and control frames.
 
 use bytes::Bytes;
 use serde::ser::{Serialize, Serializer};
@@ -11,7 +11,7 @@ use crate::id::RequestId;
 use crate::json::Json;
 use crate::message::{Malformed, UserMessage};
 
-/// Answers are hardly ever longer.
+/// The initial capacity; most responses are shorter.
 const USUAL_LINE: usize = 256;
 
 /// One line of the host.
@@ -20,29 +20,29 @@ const USUAL_LINE: usize = 256;
 pub enum FromHost {
     /// A prompt.
     User(Box<UserMessage>),
-    /// A question to the CLI.
+    /// A control request to the CLI.
     Request(Box<HostControlRequest>),
-    /// The answer to a question of the CLI.
+    /// The response to a control request of the CLI.
     Response(Box<ControlResponse>),
-    /// A question that no longer wants an answer.
+    /// The cancellation of a control request.
     Cancel(ControlCancel),
-    /// A sign of life.
+    /// A keep-alive message.
     KeepAlive(KeepAlive),
 }
 
 impl FromHost {
-    /// The line, with its line break.
+    /// Encodes the line, including its line break.
     ///
     /// # Errors
-    /// When a payload cannot be written as JSON.
+    /// If a payload cannot be encoded as JSON.
     pub fn encode(&self) -> Result<Bytes, DecodeError> {
         let mut line = Vec::with_capacity(USUAL_LINE);
         serde_json::to_writer(&mut line, self).map_err(DecodeError::from_json)?;
         Ok(finished(line))
     }
 
-    /// What [`encode`](Self::encode) gives for [`ControlResponse::success`], put together by hand:
-    /// the CLI waits for it.
+    /// Encodes [`ControlResponse::success`] like [`encode`](Self::encode), but faster, because the CLI
+    /// waits for it.
     pub(crate) fn encode_success(request: &RequestId, answer: &Json) -> Result<Bytes, DecodeError> {
         const BEFORE: &[u8] =
             br#"{"type":"control_response","response":{"subtype":"success","request_id":"#;
@@ -61,7 +61,7 @@ impl FromHost {
     /// Decodes a line of a host, as a CLI does.
     ///
     /// # Errors
-    /// [`Malformed`], when the line is none of these.
+    /// [`Malformed`] if the line is not a line of a host.
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
         let line = line.into();
         let kind = match Envelope::read(&line) {
@@ -74,13 +74,13 @@ impl FromHost {
             "control_response" => control(&line).map(|answer| Self::Response(Box::new(answer))),
             "control_cancel_request" => control(&line).map(Self::Cancel),
             "keep_alive" => control(&line).map(Self::KeepAlive),
-            _ => Err(Malformed::new(line, format!("a host does not send `{kind}`"))),
+            _ => Err(Malformed::new(line, format!("unexpected type `{kind}` from a host"))),
         }
     }
 }
 
-/// JSON text as a line. It holds no raw line break: a string escapes it, and opaque payloads that
-/// came from elsewhere have theirs removed.
+/// Encodes JSON text as a line. Raw line breaks in opaque payloads are removed; strings contain none,
+/// because JSON escapes them.
 fn finished(mut text: Vec<u8>) -> Bytes {
     let mut from = 0;
     while let Some(found) = memchr::memchr2(b'\n', b'\r', &text[from..]) {

@@ -1,19 +1,19 @@
-//! Ids, each its own type.
+//! IDs, each with its own type.
 
 string_id! {
-    /// A session, as the CLI names it (a UUID).
+    /// The ID of a session, a UUID.
     SessionId,
-    /// A message on the wire, `uuid` there. For a user message it is also what `rewind_files` and
-    /// `cancel_async_message` take.
+    /// The ID of a message, `uuid` on the wire. The ID of a user message is also the argument of
+    /// `rewind_files` and `cancel_async_message`.
     MessageId,
-    /// A control request and its answer.
+    /// The ID of a control request and its response.
     RequestId,
-    /// A tool call of the model.
+    /// The ID of a tool call.
     ToolUseId,
-    /// A background task of the CLI.
+    /// The ID of a background task of the CLI.
     TaskId,
-    /// A subagent.
+    /// The ID of a subagent.
     AgentId,
-    /// A hook callback, as the host registered it.
+    /// The ID of a hook callback, chosen by the host.
     CallbackId,
 }

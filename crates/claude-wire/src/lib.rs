@@ -1,9 +1,8 @@
 //! The wire protocol of the Claude command-line program, without any I/O.
 //!
-//! `claude` and a host talk in lines of JSON. This crate turns bytes into lines ([`Framer`]),
-//! lines into messages and control frames ([`FromCli`], [`FromHost`]), and what a host says into
-//! lines again. It has no runtime, no clock and no threads, so everything in it can be tried in
-//! microseconds and in any order.
+//! `claude` and a host exchange lines of JSON. This crate splits bytes into lines ([`Framer`]), decodes
+//! lines into messages and control frames ([`FromCli`], [`FromHost`]) and encodes the lines of a host.
+//! It has no runtime, no clock and no threads, so that everything can be tested deterministically.
 //!
 //! ```
 //! use claude_wire::{Body, Frame, Framer, FromCli};
@@ -22,16 +21,16 @@
 //! # Ok::<(), claude_wire::Malformed>(())
 //! ```
 //!
-//! # What is promised
-//! - Nothing is lost: a type that is not known is `Unknown`, one that does not fit `Undecodable`, a
-//!   line that is no message [`Malformed`], each with its bytes or fields. Structs keep the fields
-//!   that they do not name in `extra`.
+//! # Guarantees
+//! - Nothing is lost: an unknown type is `Unknown`, a known type with invalid fields `Undecodable`, a
+//!   line that is not a message [`Malformed`], each with its bytes or fields. Structs keep unknown
+//!   fields in `extra`.
 //! - Only `type` is required of a message. All other fields are optional.
 //! - A message keeps the exact bytes of its line ([`Message::raw`]).
-//! - Strings that the CLI may add to (`stop_reason`, modes, states) are open: a new value is kept.
+//! - Enums of strings that the CLI may extend (`stop_reason`, modes, states) keep unknown values.
 //!
 //! Types deserialize with `serde_json` from text, from a `serde_json::Value` and from a reader. From
-//! text, use `decode` where there is one: it isolates a part that does not fit, and is faster.
+//! text, prefer `decode` where it exists: it isolates undecodable parts, and is faster.
 
 #[macro_use]
 mod schema;
@@ -52,6 +51,7 @@ mod repair;
 pub mod session;
 pub mod settings;
 pub mod tool_input;
+pub mod transcript;
 
 pub use envelope::Envelope;
 pub use error::DecodeError;

@@ -1,10 +1,9 @@
-//! Repairs text that is JSON but for broken characters: the CLI passes on what models write, lone
-//! surrogate escapes included.
+//! Repairs JSON text with broken characters. The CLI forwards lone surrogate escapes that models write.
 
 use std::borrow::Cow;
 
-/// The text with U+FFFD for each invalid UTF-8 sequence and each lone surrogate escape; `None` if
-/// there is nothing to repair.
+/// Returns the text with U+FFFD for each invalid UTF-8 sequence and each lone surrogate escape; `None`
+/// if there is nothing to repair.
 pub(crate) fn repaired(text: &[u8]) -> Option<Vec<u8>> {
     let valid = String::from_utf8_lossy(text);
     let lone = lone_surrogates(valid.as_bytes());
@@ -21,7 +20,7 @@ pub(crate) fn repaired(text: &[u8]) -> Option<Vec<u8>> {
 /// The length of `\uXXXX`.
 const ESCAPE: usize = 6;
 
-/// Where the escapes of surrogates stand that have no partner.
+/// Returns the positions of lone surrogate escapes.
 fn lone_surrogates(text: &[u8]) -> Vec<usize> {
     let mut lone = Vec::new();
     let mut at = 0;
@@ -35,7 +34,7 @@ fn lone_surrogates(text: &[u8]) -> Vec<usize> {
                 lone.push(at);
                 at += ESCAPE;
             }
-            // Any other escape is two bytes to us; the second may itself be a backslash.
+            // Any other escape is skipped as two bytes; the second may itself be a backslash.
             None => at += 2.min(text.len() - at),
         }
     }
@@ -48,7 +47,7 @@ enum Half {
     Low,
 }
 
-/// Which half of a surrogate pair the escape at the start of `text` is, if it is one.
+/// Returns which half of a surrogate pair the escape at the start of `text` is, if any.
 fn surrogate(text: &[u8]) -> Option<Half> {
     let digits = text.get(..ESCAPE)?.strip_prefix(br"\u")?;
     if !digits[2..].iter().all(u8::is_ascii_hexdigit) {

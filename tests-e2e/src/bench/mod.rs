@@ -5,8 +5,10 @@
 //! - [`measure`]: interleaved rounds.
 //! - [`spread`]: medians and quartiles.
 //! - [`linear`]: whether cost grows linearly with size.
+//! - [`compile`]: compile times of programs that use an SDK.
 //! - [`table`]: the results as Markdown.
 
+pub mod compile;
 pub mod linear;
 pub mod measure;
 pub mod row;

@@ -1,4 +1,4 @@
-//! The differences that are known and why they are left.
+//! The known differences and their reasons.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub struct Allowed {
 struct Row {
     /// A scenario, or `*` for all.
     scenario: String,
-    /// A difference as it is printed, or the beginning of one followed by `*`.
+    /// A difference as it is printed, or a prefix of it followed by `*`.
     difference: String,
 }
 
-/// A row of the table that cannot be used.
+/// An invalid row of the table.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct InvalidTable {
@@ -38,11 +38,11 @@ impl Allowed {
     /// Reads the table of a Markdown file.
     ///
     /// # Errors
-    /// When a row is not whole: without a reason nothing is allowed.
+    /// Returns an error when a row is incomplete; every row needs a reason.
     pub fn parse(markdown: &str) -> Result<Self, InvalidTable> {
         let table = markdown.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
         let mut rows = Vec::new();
-        // Behind the heading and the rule below it.
+        // Skips the header and the separator.
         for (index, line) in table.skip(2) {
             let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
             let [scenario, difference, reason] = cells[..] else {
@@ -57,7 +57,7 @@ impl Allowed {
         Ok(Self { rows })
     }
 
-    /// Whether a difference in a scenario is named in the table.
+    /// Whether the table contains a difference in a scenario.
     pub fn covers(&self, scenario: &str, difference: &Difference) -> bool {
         let text = difference.to_string();
         self.rows.iter().any(|row| {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allowed_without_a_reason() {
+    fn rows_need_a_reason() {
         let bad = Allowed::parse(&format!("{HEAD}| one | `missing a` | |\n")).unwrap_err();
         assert_eq!(bad.line, 5);
     }

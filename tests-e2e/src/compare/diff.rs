@@ -1,14 +1,14 @@
-//! The shortest way from one row of words to another.
+//! The difference between two sequences of words.
 
-/// A word that must go or come.
+/// A word that is only in one of the sequences.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change<'a> {
     Removed(&'a str),
     Added(&'a str),
 }
 
-/// The changes that turn `from` into `to`, by their longest common subsequence. Rows are short: the
-/// table of all pairs is small.
+/// Returns the changes that turn `from` into `to`, by their longest common subsequence. The sequences are short, so a
+/// quadratic table is fine.
 pub(super) fn between<'a>(from: &'a [String], to: &'a [String]) -> Vec<Change<'a>> {
     let mut common = vec![vec![0_usize; to.len() + 1]; from.len() + 1];
     for (i, word) in from.iter().enumerate().rev() {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moved_is_removed_and_added() {
+    fn moved_words_are_removed_and_added() {
         assert_eq!(
             between(&row("a b c d"), &row("a c b d x")),
             [Change::Removed("b"), Change::Added("b"), Change::Added("x")]

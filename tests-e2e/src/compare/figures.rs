@@ -1,13 +1,13 @@
-//! Tokens and dollars, number by number.
+//! Compares token counts and costs.
 
 use std::collections::BTreeMap;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
 use super::Difference;
 
-/// Dollars that differ by less are the same: they are sums of products.
+/// Costs that differ by less are equal: they are sums of products.
 const TOLERANCE: f64 = 1e-9;
 
 /// The fields of `usage`, and those of one model in `modelUsage`.
@@ -16,8 +16,8 @@ const USAGE: [&str; 4] =
 const MODEL: [&str; 5] =
     ["inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens", "costUSD"];
 
-/// Where the numbers of two CLIs differ, or only one of them has one. Results are compared in their
-/// order, and the responses of the model by what all of them used.
+/// Returns the figures that differ or are missing on one side. Results are compared in order, and assistant messages by
+/// their total usage.
 pub(super) fn differences(real: &Recording, other: &Recording) -> Vec<Difference> {
     let (real, other) = (figures_of(real), figures_of(other));
     let names = real.keys().chain(other.keys().filter(|name| !real.contains_key(*name)));
@@ -39,7 +39,7 @@ fn figures_of(recording: &Recording) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
     let mut results = 0;
     for entry in &recording.entries {
-        let What::Received(line) = &entry.what else { continue };
+        let EntryKind::Received(line) = &entry.kind else { continue };
         let Ok(frame) = serde_json::from_slice::<Value>(line) else { continue };
         match frame["type"].as_str() {
             Some("result") => {
@@ -90,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_told_and_rounding_is_not() {
+    fn differing_figures_are_reported() {
         let real = recording("0.00014", 5);
         assert_eq!(differences(&real, &recording("0.00014000000000000001", 5)), []);
-        let told: Vec<String> =
+        let differences: Vec<String> =
             differences(&real, &recording("-0.5", 6)).iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            differences,
             [
                 "counts result 0 modelUsage m costUSD -0.5 for 0.00014",
                 "counts result 0 output_tokens 6 for 5",

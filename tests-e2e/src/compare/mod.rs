@@ -1,8 +1,7 @@
-//! Whether two CLIs said the same: the order of what was said, the shape of each line, and the
-//! tokens and dollars.
+//! Compares the output of two CLIs: the order of messages, the shape of each line, and token counts and costs.
 //!
-//! The stored recording of the real CLI is the measure. A difference is a fault of the other side
-//! unless `allowed_differences.md` names it with a reason.
+//! The stored recording of the real CLI is the baseline. Every difference is an error unless
+//! `allowed_differences.md` lists it with a reason.
 
 mod allowed;
 mod diff;
@@ -17,19 +16,19 @@ use claude_agent_testkit::recording::Recording;
 pub use allowed::{Allowed, InvalidTable};
 pub use shape::Baseline;
 
-/// What differs between a recording and the measure.
+/// A difference between a recording and the baseline.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Difference {
-    /// A line that the real CLI writes here and the other does not.
+    /// A line that only the real CLI writes.
     Missing(String),
-    /// A line that the real CLI does not write here.
+    /// A line that the real CLI does not write.
     Extra(String),
-    /// A field that lines of this kind always have and this one has not.
+    /// A missing field that lines of this kind always have.
     Lacks(String),
-    /// A field, or a type of its value, that no line of this kind was seen to have.
+    /// A field, or a type of its value, that lines of this kind never have.
     Invents(String),
-    /// A number of tokens or dollars that is another one.
+    /// A token count or cost that differs.
     Counts(String),
 }
 
@@ -45,12 +44,12 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Where tokens and dollars in the lines of `other` differ from those of `real`.
+/// Returns where token counts and costs of `other` differ from those of `real`.
 pub fn figures(real: &Recording, other: &Recording) -> Vec<Difference> {
     figures::differences(real, other)
 }
 
-/// How the lines of `other` differ in kind and order from those of `real`.
+/// Returns how the lines of `other` differ in kind and order from those of `real`.
 pub fn sequences(real: &Recording, other: &Recording) -> Vec<Difference> {
     let (real, other) = (sequence::of(real), sequence::of(other));
     diff::between(&real, &other)

@@ -1,25 +1,25 @@
-//! A recording as a row of words: which lines came, in which order, and what mattered in them.
+//! A recording as a sequence of words: the lines, their order, and their essential contents.
 
 use std::collections::HashMap;
 
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::Value;
 
-/// One word for each line of the CLI, and for its exit.
+/// Returns one word for each line of the CLI, and one for its exit.
 pub(super) fn of(recording: &Recording) -> Vec<String> {
     let mut asked = HashMap::new();
     let mut words: Vec<String> = Vec::new();
     for entry in &recording.entries {
-        let word = match &entry.what {
-            What::Sent(line) => {
+        let word = match &entry.kind {
+            EntryKind::Sent(line) => {
                 note(line, &mut asked);
                 None
             }
-            What::Received(line) => word(line, &asked),
-            What::Exited(exit) => Some(format!("exit {exit}")),
+            EntryKind::Received(line) => word(line, &asked),
+            EntryKind::Exited(exit) => Some(format!("exit {exit}")),
             _ => None,
         };
-        // How often the API's stream is cut is nobody's business.
+        // The number of deltas is irrelevant.
         if let Some(word) = word
             && !(word.ends_with("_delta") && words.last() == Some(&word))
         {
@@ -37,12 +37,12 @@ fn note(line: &[u8], asked: &mut HashMap<String, String>) {
     }
 }
 
-/// The word of a line; none for lines that come or not as time goes by.
+/// Returns the word of a line; `None` for lines that depend on timing.
 fn word(line: &[u8], asked: &HashMap<String, String>) -> Option<String> {
     let Some(frame) = read(line) else { return Some("no JSON".to_owned()) };
     let kind = text(&frame["type"]);
     Some(match kind {
-        // Lines of the transcript come in batches; how many depends on the time.
+        // Transcript entries are sent in batches, whose number depends on timing.
         "transcript_mirror" => return None,
         "control_request" => format!("asks {}", question(&frame["request"])),
         "control_response" => {
@@ -61,7 +61,7 @@ fn word(line: &[u8], asked: &HashMap<String, String>) -> Option<String> {
     })
 }
 
-/// Lines with lone surrogates are JSON to everybody but `serde_json`.
+// `serde_json` rejects lone surrogates.
 fn read(line: &[u8]) -> Option<Value> {
     serde_json::from_slice(line).ok().or_else(|| {
         let text = String::from_utf8_lossy(line);
@@ -83,7 +83,7 @@ fn question(request: &Value) -> String {
 fn system(frame: &Value) -> Option<String> {
     let subtype = text(&frame["subtype"]);
     Some(match subtype {
-        // One for each piece of thinking; how it is cut is nobody's business.
+        // One for each delta of thinking; their number is irrelevant.
         "thinking_tokens" => return None,
         "init" => format!("init with {}", words(&frame["tools"])),
         "session_state_changed" => format!("state {}", text(&frame["state"])),
@@ -108,7 +108,7 @@ fn result(frame: &Value) -> String {
     )
 }
 
-/// Marks what is said inside a subagent, replayed or made up.
+/// Marks messages of subagents and replayed messages.
 fn side(frame: &Value) -> &'static str {
     if frame["isReplay"] == true {
         "(replay)"

@@ -1,4 +1,4 @@
-//! Which fields the lines of each kind have, always or ever.
+//! The fields that the lines of each kind have, always or sometimes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use claude_agent_testkit::recording::Recording;
 use super::Difference;
 use crate::drift::lines_by_kind;
 
-/// What the real CLI was seen to write, by kind of line.
+/// The fields that the real CLI writes, by kind of line.
 #[derive(Debug, Default)]
 pub struct Baseline {
     kinds: BTreeMap<String, Fields>,
@@ -17,12 +17,12 @@ pub struct Baseline {
 struct Fields {
     /// The paths that every line of the kind has.
     always: BTreeSet<String>,
-    /// The paths, with the types of their values, that any line of the kind has.
+    /// The paths, with the types of their values, that some line of the kind has.
     ever: BTreeSet<String>,
 }
 
 impl Baseline {
-    /// Adds what a real CLI wrote.
+    /// Adds a recording of the real CLI.
     pub fn add(&mut self, recording: &Recording) {
         for (kind, typed) in lines_by_kind(recording) {
             let untyped: BTreeSet<String> = typed.iter().map(|path| name(path)).collect();
@@ -36,7 +36,7 @@ impl Baseline {
         }
     }
 
-    /// Where the lines of a recording have fields that they should not, or lack some.
+    /// Returns the unexpected and missing fields in the lines of a recording.
     pub fn differences(&self, recording: &Recording) -> Vec<Difference> {
         let mut differences = BTreeSet::new();
         for (kind, typed) in lines_by_kind(recording) {
@@ -45,7 +45,7 @@ impl Baseline {
                 continue;
             };
             let untyped: BTreeSet<String> = typed.iter().map(|path| name(path)).collect();
-            // Of what stands inside a list only the list itself is certain.
+            // Lists may be empty, so only the list itself is required.
             for path in fields.always.difference(&untyped).filter(|path| !path.contains('[')) {
                 differences.insert(Difference::Lacks(format!("{kind} {path}")));
             }
@@ -57,7 +57,7 @@ impl Baseline {
     }
 }
 
-/// The path without the type of its value.
+/// Returns the path without the type of its value.
 fn name(typed: &str) -> String {
     typed.rsplit_once(": ").map_or(typed, |(path, _)| path).to_owned()
 }

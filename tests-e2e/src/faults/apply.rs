@@ -23,7 +23,7 @@ const MUCH: usize = 1024 * 1024;
 #[derive(Clone, Copy, Default)]
 struct NextSteps {
     /// Sends an operation to the CLI.
-    ask: bool,
+    operation: bool,
     /// Releases what the state holds back.
     release: bool,
     /// Waits for the pending future of the state.
@@ -34,7 +34,7 @@ struct NextSteps {
 
 impl NextSteps {
     /// No step: the session ends on its own.
-    const ENDS: Self = Self { ask: false, release: false, wait: false, stop: false };
+    const ENDS: Self = Self { operation: false, release: false, wait: false, stop: false };
     const LETS_GO: Self = Self { release: true, ..Self::ENDS };
     const STOPS: Self = Self { stop: true, ..Self::ENDS };
     const WAITS: Self = Self { wait: true, ..Self::STOPS };
@@ -44,7 +44,7 @@ impl NextSteps {
         match state {
             State::Spawning | State::Handshake => Self::STOPS,
             State::InputEnded => Self::LETS_GO,
-            _ => Self { ask: state.can_ask(), release: true, ..Self::WAITS },
+            _ => Self { operation: state.can_send(), release: true, ..Self::WAITS },
         }
     }
 }
@@ -52,8 +52,8 @@ impl NextSteps {
 /// Applies the fault and drives the cell until the session has ended.
 pub(super) async fn run_to_end(mut cell: FaultCell) -> Result<super::CellOutcome> {
     let steps = apply(&mut cell).await?;
-    if steps.ask {
-        ask(&mut cell, LONG).await?;
+    if steps.operation {
+        send_operation(&mut cell, LONG).await?;
     }
     if steps.release {
         release(&mut cell)?;
@@ -78,7 +78,7 @@ async fn apply(cell: &mut FaultCell) -> Result<NextSteps> {
         Fault::IgnoresTerm => Ok(NextSteps::STOPS),
         Fault::Hangs => hangs(cell).await,
         Fault::ClosesStdin => Ok(closes_stdin(cell.state)),
-        Fault::BrokenPipe => ask(cell, LONG).await.map(|()| NextSteps::ENDS),
+        Fault::BrokenPipe => send_operation(cell, LONG).await.map(|()| NextSteps::ENDS),
         Fault::DuplicateResponse | Fault::UndecodableResponse
             if cell.state.is_before_handshake() =>
         {
@@ -101,8 +101,8 @@ async fn hangs(cell: &mut FaultCell) -> Result<NextSteps> {
     if cell.state.is_before_handshake() {
         return Ok(NextSteps::ENDS);
     }
-    if cell.state.can_ask() {
-        ask(cell, SHORT_TIMEOUT).await?;
+    if cell.state.can_send() {
+        send_operation(cell, SHORT_TIMEOUT).await?;
     }
     Ok(NextSteps::STOPS)
 }
@@ -110,7 +110,7 @@ async fn hangs(cell: &mut FaultCell) -> Result<NextSteps> {
 fn closes_stdin(state: State) -> NextSteps {
     match state {
         State::Streaming | State::Tool => NextSteps { release: true, ..NextSteps::WAITS },
-        State::Operation => NextSteps { ask: true, ..NextSteps::ENDS },
+        State::Operation => NextSteps { operation: true, ..NextSteps::ENDS },
         State::Idle | State::Hook | State::Permission | State::Mcp => NextSteps::LETS_GO,
         _ => NextSteps::goes_on(state),
     }
@@ -123,7 +123,7 @@ async fn callback(cell: &mut FaultCell) -> Result<NextSteps> {
         Fault::CallbackBlocks => {
             cell.gate.order(CallbackAction::Block);
             // A blocked callback must not delay other operations.
-            ask(cell, LONG).await?;
+            send_operation(cell, LONG).await?;
         }
         Fault::CallbackReturnsLate => {
             cell.gate.order(CallbackAction::AnswerWhenCancelled);
@@ -214,7 +214,7 @@ async fn fill(cell: &mut FaultCell, session: Session) -> Result<()> {
 }
 
 /// Sends a small operation to the CLI.
-async fn ask(cell: &mut FaultCell, limit: Duration) -> Result<()> {
+async fn send_operation(cell: &mut FaultCell, limit: Duration) -> Result<()> {
     let session = cell.session()?.with_timeout(limit);
     cell.spawn_request(async move {
         resolution(&session.set_permission_mode(PermissionMode::Default).await)

@@ -125,7 +125,7 @@ impl FaultCell {
             None => opening.await,
         };
         let session = opened.map_err(|error| text(&error))?;
-        let pid = session.pid().ok_or("the CLI is no process")?;
+        let pid = session.pid().ok_or("the CLI has no process ID")?;
         Ok(Self {
             reader: tokio::spawn(read(session.messages(), Arc::clone(&observed))),
             reads: true,
@@ -440,7 +440,7 @@ fn grace(state: State, fault: Fault) -> Duration {
         _ if state == State::Stopping => LONG_GRACE,
         // The CLI exits on its own after the result of the interrupted turn.
         Fault::Stop | Fault::StopTwice | Fault::ShutdownAll
-            if state.has_turn() && state.can_ask() =>
+            if state.has_turn() && state.can_send() =>
         {
             LIMIT
         }

@@ -166,7 +166,7 @@ fn deaf(state: State) -> CellOutcome {
 fn hangs(state: State) -> CellOutcome {
     match state {
         State::Spawning | State::Handshake => handshake_times_out(),
-        _ if state.can_ask() => {
+        _ if state.can_send() => {
             deaf(state).with_requests(&[Resolution::Error(ErrorKind::ControlTimeout)])
         }
         _ => deaf(state),

@@ -211,7 +211,7 @@ pub(super) fn script(state: State, fault: Fault) -> String {
             format!("{}before control_response/set_permission_mode {change}\n", state.held())
         }
         // The response is sent after its future was dropped.
-        (_, None) if fault == Fault::OperationDropped && state.can_ask() => {
+        (_, None) if fault == Fault::OperationDropped && state.can_send() => {
             State::Operation.held().to_owned()
         }
         (_, None) => state.held().to_owned(),

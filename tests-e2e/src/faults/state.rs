@@ -102,7 +102,7 @@ impl State {
     }
 
     /// Whether operations can be sent.
-    pub(super) fn can_ask(self) -> bool {
+    pub(super) fn can_send(self) -> bool {
         !self.is_before_handshake() && !matches!(self, Stopping | InputEnded)
     }
 

@@ -1,8 +1,8 @@
-//! Golden traces: what is written to the CLI and what is delivered to the host, as hashes that are
-//! kept in `tests-e2e/golden`. `cargo xtask golden` compares them.
+//! Golden traces: hashes of what is written to the CLI and delivered to the host, stored in `tests-e2e/golden`.
+//! `cargo xtask golden` compares them.
 //!
-//! A change of the code that is not meant to change behaviour leaves them as they are. A change that
-//! is meant to do so updates them, and says which of them and why.
+//! A change that should not affect behavior leaves the hashes unchanged. A change that should updates them, and its
+//! commit message names the traces and the reason.
 
 mod normalize;
 
@@ -13,19 +13,18 @@ use claude_agent_kit::{Item, Result};
 
 pub(crate) use normalize::Normalizer;
 
-/// What must not change unless a change is meant.
+/// What the host wrote and received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Golden {
-    /// Arguments, variables and lines that were given to the CLI.
+    /// Arguments, environment variables and lines that were passed to the CLI.
     pub written: Vec<String>,
-    /// The items that were given to readers: messages, codes of warnings, kinds of errors.
+    /// The items that readers received: messages, warning codes, error kinds.
     pub delivered: Vec<String>,
 }
 
 impl Golden {
-    /// Creates a trace from these lines and the items of each reader, with ids and dates that are the
-    /// same in every run.
+    /// Creates a trace from these lines and the items of each reader, with IDs and dates that are the same in every run.
     pub fn ordered(written: Vec<String>, readers: Vec<(&str, Vec<String>)>) -> Self {
         let normal = |lines: Vec<String>| -> Vec<String> {
             let mut names = Normalizer::default();
@@ -33,20 +32,19 @@ impl Golden {
         };
         let readers = readers.into_iter().map(|(who, items)| (who.to_owned(), normal(items)));
         let mut readers: Vec<(String, Vec<String>)> = readers.collect();
-        // Which of them is dropped first is not always decided.
+        // The order in which readers are dropped is not deterministic.
         readers.sort();
         let delivered = readers.into_iter().flat_map(|(who, items)| [who].into_iter().chain(items));
         Self { written: normal(written), delivered: delivered.collect() }
     }
 
-    /// Creates a trace of real processes, in which neighbours may change their places: sorted, without
-    /// ids, dates, durations and the texts in `own`, which belong to one run, and without the pieces of
-    /// a message that may cross with what happens to the CLI.
+    /// Creates a trace of real processes, in which the order of lines may vary: sorted, without IDs, dates, durations,
+    /// deltas and the texts in `own`, which are specific to one run.
     pub fn unordered(written: Vec<String>, delivered: Vec<String>, own: &[String]) -> Self {
         let normal = |lines: Vec<String>| -> Vec<String> {
             let normalize = |line: String| {
                 let line = own.iter().fold(line, |line, own| line.replace(own, "OWN"));
-                // All ids are the first, so that it does not matter which came first.
+                // Numbers the IDs of each part separately, so that their order does not matter.
                 let mut words = Vec::new();
                 for part in line.split('"') {
                     words.push(Normalizer::default().normalize(part));
@@ -68,7 +66,7 @@ impl Golden {
     }
 }
 
-/// Returns an item as a line of a trace. Texts of warnings and errors may change.
+/// Returns an item as a line of a trace. Contains no texts of warnings and errors, which may change.
 pub fn text(item: &Result<Item>) -> String {
     match item {
         Ok(Item::Message(message)) => String::from_utf8_lossy(message.raw()).into_owned(),
@@ -80,7 +78,7 @@ pub fn text(item: &Result<Item>) -> String {
     }
 }
 
-/// Replaces the numbers of fields like `duration_ms`.
+/// Replaces the numbers of fields such as `duration_ms`.
 fn without_durations(line: &str) -> String {
     let mut parts = line.split("_ms\":");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -91,18 +89,18 @@ fn without_durations(line: &str) -> String {
     out
 }
 
-/// The hashes of a trace. One is missing where runs of the same thing differ by chance.
+/// The hashes of a trace; `None` where runs differ by chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hashes {
-    /// What was written.
+    /// The hash of what was written.
     pub written: Option<u32>,
-    /// What was delivered.
+    /// The hash of what was delivered.
     pub delivered: Option<u32>,
 }
 
 impl Hashes {
-    /// Returns what both have in common.
+    /// Keeps the hashes that both have in common.
     #[must_use]
     pub fn common(self, other: Self) -> Self {
         let same = |a: Option<u32>, b| a.filter(|_| a == b);
@@ -113,10 +111,10 @@ impl Hashes {
     }
 }
 
-/// The hashes of many traces, by their names.
+/// The hashes of many traces, by name.
 pub type List = BTreeMap<String, Hashes>;
 
-/// Returns a list as the text that is kept.
+/// Formats a list as the stored text.
 pub fn format(list: &List) -> String {
     let shown =
         |hash: Option<u32>| hash.map_or_else(|| "-".to_owned(), |hash| format!("{hash:08x}"));
@@ -127,7 +125,7 @@ pub fn format(list: &List) -> String {
     text
 }
 
-/// Reads a list that was kept.
+/// Parses a stored list.
 pub fn parse(text: &str) -> List {
     let hash = |word: Option<&str>| word.and_then(|word| u32::from_str_radix(word, 16).ok());
     text.lines()
@@ -139,7 +137,7 @@ pub fn parse(text: &str) -> List {
         .collect()
 }
 
-/// Returns a line for each trace that differs from the one that was kept.
+/// Returns a line for each trace that differs from the stored one.
 pub fn differences(kept: &List, now: &List) -> Vec<String> {
     let mut differences = Vec::new();
     for (name, hashes) in now {

@@ -1,9 +1,9 @@
-//! Traces of two runs of a seed are the same but for ids and dates.
+//! Replaces IDs and dates, which differ between runs of the same seed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What is different in every run, by its shape: `h` is a hexadecimal digit, `0` a decimal one.
+/// The shapes of values that differ in every run: `h` is a hexadecimal digit, `0` a decimal one.
 const IDS: [&str; 4] = [
     // Sessions, messages, requests of the CLI.
     "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh",
@@ -11,28 +11,28 @@ const IDS: [&str; 4] = [
     "ahhhhhhhhhhhhhhhh",
     // Runs of tasks.
     "hhhhhhhhh-hhhhhhhh",
-    // Requests of the host: `req_1_` is before it.
+    // Requests of the host, after `req_1_`.
     "_hhhhhhhh",
 ];
 const TIMES: [&str; 2] = ["0000-00-00T00:00:00.000Z", "0000000000000"];
 
-/// What an error says before it quotes a line that is not whole.
+/// The text of an error that precedes an incomplete line.
 const CUT_LINE: &str = "the last line of stdout that is no message is";
 
-/// The ids that were seen, in the order in which they came.
+/// Numbers IDs in the order of their first occurrence.
 #[derive(Debug, Default)]
 pub(crate) struct Normalizer {
     known: BTreeMap<String, usize>,
 }
 
 impl Normalizer {
-    /// The text with its ids numbered and without dates.
+    /// Returns the text with numbered IDs and without dates.
     pub(crate) fn normalize(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
-        // A line that was cut may end in the middle of an id, which has no shape then.
+        // An incomplete line may end in the middle of an ID, which then has no known shape.
         let cut = text.find(CUT_LINE).map_or(text.len(), |at| at + CUT_LINE.len());
         let mut rest = &text[..cut];
-        // Only whole words count.
+        // Only whole words match.
         let mut inside = false;
         while let Some(letter) = rest.chars().next() {
             let fits = |shape: &&&str| is_like(rest, shape) && (!inside || letter == '_');
@@ -55,7 +55,7 @@ impl Normalizer {
     }
 }
 
-/// Whether a text begins with a word of this shape.
+/// Whether a text starts with a word of this shape.
 fn is_like(text: &str, shape: &str) -> bool {
     let bytes = text.as_bytes();
     let ends = bytes.get(shape.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_numbered_and_dates_are_gone() {
+    fn ids_are_numbered_and_dates_are_removed() {
         let mut names = Normalizer::default();
         let text = r#"{"id":"0a1b2c3d-0000-4000-8000-000000000001","at":"2026-01-31T23:59:59.000Z","r":"req_3_00ff00ff","n":12}"#;
         assert_eq!(names.normalize(text), r#"{"id":"ID0","at":"DATE","r":"req_3ID1","n":12}"#);

@@ -5,18 +5,18 @@ use std::process::{Command, Stdio};
 use super::Names;
 use crate::real_cli::{InstallError, InstalledCli, SandboxDir};
 
-/// The flags that a CLI tells of.
+/// Returns the flags in the help text of a CLI.
 ///
 /// # Errors
 ///
-/// When it does not say its help text.
+/// Returns an error when the CLI does not print its help text.
 pub fn of(cli: &InstalledCli) -> Result<Names, InstallError> {
     let unusable = |error| InstallError::Cache(cli.path.clone(), error);
     let sandbox = SandboxDir::new().map_err(unusable)?;
     let output = Command::new(&cli.path)
         .arg("--help")
         .env_clear()
-        // Nobody listens there, and nothing of what the help needs comes from there.
+        // The help text needs no API.
         .envs(sandbox.variables("http://127.0.0.1:9"))
         .current_dir(sandbox.project())
         .stdin(Stdio::null())
@@ -25,11 +25,11 @@ pub fn of(cli: &InstalledCli) -> Result<Names, InstallError> {
     names(&String::from_utf8_lossy(&output.stdout)).map_err(InstallError::Unusable)
 }
 
-/// The flags by their long names; those with several by the first.
+/// Parses a help text and returns the long names of the flags; the first, if there are several.
 ///
 /// # Errors
 ///
-/// When there are none.
+/// Returns an error when no flag is found.
 pub fn names(help: &str) -> Result<Names, String> {
     let flags = help.lines().filter_map(|line| line.strip_prefix("  "));
     let flags = flags.filter(|line| line.starts_with('-')).filter_map(|line| {
@@ -38,7 +38,7 @@ pub fn names(help: &str) -> Result<Names, String> {
             .map(|flag| format!("flag {flag}"))
     });
     let names: Names = flags.collect();
-    if names.is_empty() { Err("the help text names no flag".to_owned()) } else { Ok(names) }
+    if names.is_empty() { Err("no flag found in the help text".to_owned()) } else { Ok(names) }
 }
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_found_by_their_long_names_and_not_in_what_is_said_about_them() {
+    fn flags_are_found_by_their_long_names() {
         let help = "Options:\n  --add-dir <directories...>   More\n  \
                     \u{20}   --no-flag in a text\n  -c, --continue   Goes on\n  \
                     --allowedTools, --allowed-tools <tools...>\n\nCommands:\n  mcp   Servers\n";

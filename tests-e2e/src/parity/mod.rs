@@ -1,10 +1,10 @@
-//! Whether everything that the official SDKs publish is here too, or left out for a reason.
+//! Compares the public API with those of the official SDKs: every name is covered or left out for a reason.
 //!
 //! - [`official`]: the published packages at their pinned versions, and the names in them.
-//! - [`typescript`], [`python`], [`flags`]: what names there are, read from the declarations.
-//! - [`stored`]: the same names as they were last seen: what came and went when a pin moves.
-//! - [`table`]: `docs/parity.md`, and what is wrong with it.
-//! - [`rules`]: its rows that follow from a name; [`uses`]: the tests that they name.
+//! - [`typescript`], [`python`], [`flags`]: read the names from declarations, sources and help text.
+//! - [`stored`]: the names as they were last stored, to show what a new version changes.
+//! - [`table`]: checks `docs/parity.md`.
+//! - [`rules`]: derives rows from names; [`uses`]: finds the tests for them.
 //!
 //! A name is written `<kind> <name>`, as in `option maxTurns` or `message system/init`. The kinds
 //! are `option`, `method`, `message`, `hook`, `operation`, `export` and `flag`.
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 /// Names with their kinds.
 pub type Names = BTreeSet<String>;
 
-/// Where names come from.
+/// The origin of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Source {
@@ -36,10 +36,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 3] = [Self::TypeScript, Self::Python, Self::Cli];
 
-    /// The column of the table that holds its names.
+    /// Returns the column of the table that contains its names.
     pub fn column(self) -> &'static str {
         match self {
             Self::TypeScript => "TypeScript",

@@ -14,18 +14,17 @@ const TYPESCRIPT: Pin = Pin {
     package: Cow::Borrowed(include_str!("../../parity/package.json")),
     lock: Some(include_str!("../../parity/package-lock.json")),
     folder: "sdk-typescript",
-    // Its declarations are read, and the benchmarks run it with a CLI of their own: no CLI for every
-    // platform, and none of what it can be used with.
+    // Only the declarations and the JavaScript are used, so neither the bundled CLIs nor peer dependencies are needed.
     arguments: &["--omit=optional", "--legacy-peer-deps"],
 };
 
 const REQUIREMENTS: &str = include_str!("../../parity/requirements.txt");
 
-/// The names that a source publishes at its pinned version. Installs it if it is not yet.
+/// Returns the names that a source publishes at its pinned version. Installs it if necessary.
 ///
 /// # Errors
 ///
-/// When it cannot be installed, or does not look as it should.
+/// Returns an error when the source cannot be installed or read.
 pub fn names(source: Source) -> Result<Names, InstallError> {
     let found = match source {
         Source::TypeScript => typescript::names(&read(&typescript_package()?.join("sdk.d.ts"))?),
@@ -42,7 +41,7 @@ pub fn names(source: Source) -> Result<Names, InstallError> {
     found.map_err(InstallError::Unusable)
 }
 
-/// The version that is pinned.
+/// Returns the pinned version.
 pub fn version(source: Source) -> String {
     match source {
         Source::TypeScript => TYPESCRIPT.version(),
@@ -56,12 +55,12 @@ fn python_version() -> &'static str {
     pinned.and_then(|rest| rest.split_whitespace().next()).unwrap_or("unpinned")
 }
 
-/// The package of the SDK for TypeScript.
+/// Returns the package of the TypeScript SDK.
 pub(crate) fn typescript_package() -> Result<PathBuf, InstallError> {
     Ok(TYPESCRIPT.install()?.join("node_modules").join(TYPESCRIPT.name))
 }
 
-/// The sources of the SDK for Python. pip checks them against the pinned checksum.
+/// Returns the sources of the Python SDK. pip verifies the pinned checksum.
 pub(crate) fn python_sources() -> Result<PathBuf, InstallError> {
     let version = python_version();
     let wanted = format!("claude-agent-sdk {version}");

@@ -1,18 +1,18 @@
-//! The names in the sources of the SDK for Python.
+//! Reads the names in the sources of the Python SDK.
 //!
-//! This reads how these sources are written, not the language: indentation, literals in quotes.
+//! Relies on how these sources are formatted, and is not a parser of the language.
 
 use super::Names;
 
-/// The sources that names are read from, below the package's directory.
+/// The source files that names are read from, relative to the package directory.
 pub const FILES: [&str; 5] =
     ["__init__.py", "types.py", "client.py", "_internal/message_parser.py", "_internal/query.py"];
 
-/// The names that these sources publish, in the order of [`FILES`].
+/// Returns the names that these sources publish, in the order of [`FILES`].
 ///
 /// # Errors
 ///
-/// When what names are read from is not there: then they would be missed.
+/// Returns an error when an expected declaration is missing, because its names would be missed.
 pub fn names([package, types, client, parser, query]: &[String; 5]) -> Result<Names, String> {
     let mut names = Names::new();
     let mut all = |kind: &str, what: &str, found: Vec<String>| {
@@ -33,7 +33,7 @@ pub fn names([package, types, client, parser, query]: &[String; 5]) -> Result<Na
     Ok(names)
 }
 
-/// What stands from the line that begins like this to the next one that is not indented.
+/// Returns the lines after the one that starts like this, up to the next line that is not indented.
 fn block<'a>(source: &'a str, start: &str) -> &'a str {
     let Some(at) = source.lines().position(|line| line.starts_with(start)) else { return "" };
     let mut offset: usize = source.split_inclusive('\n').take(at + 1).map(str::len).sum();
@@ -52,7 +52,7 @@ fn quoted(text: &str) -> Vec<String> {
     code.flat_map(|line| line.split('"').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
-/// The lines of a class that are indented once, without its documentation.
+/// Returns the lines of a class that are indented once, without docstrings.
 fn statements(class: &str) -> impl Iterator<Item = &str> {
     let mut in_text = false;
     class.lines().filter_map(move |line| {
@@ -81,7 +81,7 @@ fn is_name(text: &str) -> bool {
     text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// What the parser tells apart: types, and below `system` subtypes.
+/// Returns the cases of the parser: types, and subtypes of `system`.
 fn cases(parser: &str) -> Vec<String> {
     let (mut found, mut kind) = (Vec::new(), "");
     for line in parser.lines() {
@@ -101,7 +101,7 @@ fn cases(parser: &str) -> Vec<String> {
     found
 }
 
-/// The subtypes of the types of requests.
+/// Returns the subtypes of the request types.
 fn requests(types: &str) -> Vec<String> {
     let (mut found, mut class) = (Vec::new(), "");
     for line in types.lines() {
@@ -115,7 +115,7 @@ fn requests(types: &str) -> Vec<String> {
     found
 }
 
-/// The subtypes that are sent. Those of answers and messages stand behind another field.
+/// Returns the subtypes that are sent. Those of responses and messages follow another field.
 fn sent(query: &str) -> Vec<String> {
     let (mut found, mut before) = (Vec::new(), "");
     for line in query.lines() {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_name_is_found_and_nothing_of_texts() {
+    fn every_kind_of_name_is_found() {
         let found: Vec<String> = names(&sources()).unwrap().into_iter().collect();
         let expected = [
             "export Transport",
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_without_what_is_looked_for_are_no_empty_list() {
+    fn missing_declarations_are_errors() {
         for (file, hidden, missing) in [
             (0, "__all__", "`__all__`"),
             (1, "class ClaudeAgentOptions", "`ClaudeAgentOptions`"),

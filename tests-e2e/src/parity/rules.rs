@@ -1,4 +1,4 @@
-//! Rows of `docs/parity.md` that follow from the name by a rule.
+//! Derives rows of `docs/parity.md` from names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,48 +10,48 @@ use crate::tables::options::{self, Setter};
 
 const HOOKS: &str = "Hook events";
 
-/// The section without a column of tests.
+/// The section without a column for tests.
 const TYPES: &str = "Types";
 
-/// What rows are derived from, besides the names.
+/// What rows are derived from, in addition to the names.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Project {
     /// The setters of `Options` and of its groups.
     pub setters: Vec<Setter>,
-    /// The hook events that the pinned CLI was not seen to call hooks for.
+    /// The hook events that the pinned CLI was not observed to fire.
     pub unseen: BTreeSet<String>,
     /// The tests.
     pub tests: Tests,
 }
 
 impl Project {
-    /// Reads the sources.
+    /// Reads the sources of the project.
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// Returns an error when a source file cannot be read.
     pub fn read() -> Result<Self, String> {
         let tests = Tests::read().map_err(|error| format!("the tests cannot be read: {error}"))?;
         Ok(Self { setters: options::setters()?, unseen: hooks::unseen()?, tests })
     }
 }
 
-/// What a name became here.
+/// The counterpart of a name in this project.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Item {
     heading: &'static str,
     /// Names of the public API.
     rust: Vec<String>,
-    /// How the CLI is told.
+    /// How the value is sent to the CLI.
     sent_as: String,
-    /// What a test of it has in its text.
+    /// Texts that a test of the item contains.
     traces: Vec<String>,
-    /// Where that has to stand.
+    /// Where a test must contain them.
     reach: Reach,
 }
 
-/// A table with the rows that follow from names.
+/// A table with derived rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DerivedTable {
@@ -63,7 +63,7 @@ pub struct DerivedTable {
     pub untested: Vec<String>,
 }
 
-/// The table with a row for each name that has none and follows from a rule.
+/// Returns the table with a row for each missing name that a rule covers.
 pub fn derive(table: &str, facts: &Facts, project: &Project) -> DerivedTable {
     let mut items: BTreeMap<Item, BTreeMap<Source, Names>> = BTreeMap::new();
     for (source, name) in table::missing(table, facts) {
@@ -95,7 +95,7 @@ pub fn derive(table: &str, facts: &Facts, project: &Project) -> DerivedTable {
     derived
 }
 
-/// The cell with the tests of an item.
+/// Returns the cell with the tests of an item.
 fn tests(item: &Item, table: &str, project: &Project) -> String {
     let uses = |text: &str| item.traces.iter().any(|trace| has(text, trace));
     let named = table::named_tests(table, item.heading);
@@ -104,13 +104,13 @@ fn tests(item: &Item, table: &str, project: &Project) -> String {
     if !item.traces.iter().any(is_unseen) {
         return quoted(&tests, "<br>");
     }
-    // A test on the CLI registers a hook for it too, but proves nothing about it.
+    // A test on the CLI registers the hook too, but the hook is never called.
     tests.retain(|test| !test.starts_with("e2e/"));
     let note = if tests.is_empty() { "" } else { " (not seen on the pinned CLI)" };
     quoted(&tests, "<br>") + note
 }
 
-/// What a name became, if a rule says so and the public API has it.
+/// Returns the counterpart of a name, if a rule covers it and the public API contains it.
 fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item> {
     let (heading, rust) = match kind {
         "hook" => (HOOKS, vec![format!("hook::{name}")]),
@@ -123,7 +123,7 @@ fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item
     let is_here = !rust.is_empty() && rust.iter().all(|item| facts.api.contains(item));
     let trace = if kind == "hook" { name.to_owned() } else { format!("{}(", snake_case(name)) };
     let traces = match kind {
-        // One without a method is used by its request.
+        // An operation without a method is used through its request.
         "operation"
             if !rust.iter().any(|item| item.contains("::") && !item.contains("Request::")) =>
         {
@@ -136,13 +136,13 @@ fn item(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item
     is_here.then_some(Item { heading, rust, sent_as, traces, reach })
 }
 
-/// The type of a hook's input or output.
+/// Returns the type of a hook's input or output.
 fn type_of_hook(name: &str) -> Option<String> {
     let input = name.strip_suffix("HookInput").map(|event| format!("{event}Input"));
     input.or_else(|| name.strip_suffix("HookSpecificOutput").map(|event| format!("{event}Output")))
 }
 
-/// The method of an operation and its request. Without a request there is no operation.
+/// Returns the method of an operation and its request; empty without a request.
 fn operation(name: &str, facts: &Facts) -> Vec<String> {
     let request = pascal_case(name);
     let requests = ["HostRequest", "CliRequest"].map(|sender| format!("{sender}::{request}"));
@@ -159,12 +159,12 @@ fn operation(name: &str, facts: &Facts) -> Vec<String> {
     found
 }
 
-/// `get_settings` as `settings`: getters have no prefix in Rust.
+/// Strips the prefix of getters: `get_settings` becomes `settings`.
 fn without_get(name: &str) -> &str {
     name.strip_prefix("get_").unwrap_or(name)
 }
 
-/// The setter of that name, or those that send the flag.
+/// Returns the setter with this name, or those that send the flag.
 fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<Item> {
     let is_it = |setter: &&Setter| match kind {
         "flag" => setter.has_flag(name),
@@ -184,7 +184,7 @@ fn option(kind: &str, name: &str, facts: &Facts, project: &Project) -> Option<It
     is_here.then_some(Item { heading, rust, sent_as, traces, reach })
 }
 
-/// Whether a text has a trace that is no part of a longer name.
+/// Whether a text contains a trace that is not part of a longer name.
 fn has(text: &str, trace: &str) -> bool {
     let in_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     let is_whole = |at: usize| {
@@ -200,7 +200,7 @@ fn quoted<'a>(names: impl IntoIterator<Item = &'a String>, between: &str) -> Str
     names.join(between)
 }
 
-/// `maxTurns` as `max_turns`.
+/// Converts `maxTurns` to `max_turns`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars() {
@@ -212,7 +212,7 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// `set_model` as `SetModel`.
+/// Converts `set_model` to `SetModel`.
 fn pascal_case(name: &str) -> String {
     let words = name.split('_').map(|word| {
         let mut letters = word.chars();
@@ -227,14 +227,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_in_other_cases() {
+    fn names_are_converted_between_cases() {
         assert_eq!(snake_case("maxTurns"), "max_turns");
         assert_eq!(snake_case("max_turns"), "max_turns");
         assert_eq!(pascal_case("set_model"), "SetModel");
     }
 
     #[test]
-    fn a_trace_is_no_part_of_a_longer_name() {
+    fn trace_inside_a_longer_name_does_not_match() {
         assert!(has("options.model(x)", ".model("));
         assert!(has("[Stop, Setup]", "Stop"));
         assert!(!has("StopFailure PreStop", "Stop"));

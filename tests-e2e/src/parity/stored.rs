@@ -1,4 +1,4 @@
-//! The names as they were last seen.
+//! The stored names.
 
 use std::fs;
 use std::io;
@@ -15,11 +15,11 @@ fn path(source: Source) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("parity").join(file)
 }
 
-/// The names that are stored.
+/// Reads the stored names.
 ///
 /// # Errors
 ///
-/// When they cannot be read.
+/// Returns an error when the file cannot be read.
 pub fn load(source: Source) -> io::Result<Names> {
     Ok(fs::read_to_string(path(source))?.lines().map(str::to_owned).collect())
 }
@@ -28,17 +28,17 @@ pub fn load(source: Source) -> io::Result<Names> {
 ///
 /// # Errors
 ///
-/// When they cannot be written.
+/// Returns an error when the file cannot be written.
 pub fn store(source: Source, names: &Names) -> io::Result<()> {
     fs::write(path(source), text_of(names))
 }
 
-/// A line for each name.
+/// Formats one name per line.
 pub fn text_of(names: &Names) -> String {
     names.iter().flat_map(|name| [name.as_str(), "\n"]).collect()
 }
 
-/// What came (`+`) and what went (`-`), a line for each.
+/// Returns added (`+`) and removed (`-`) names, one per line.
 pub fn drift(stored: &Names, found: &Names) -> Vec<String> {
     let came = found.difference(stored).map(|name| format!("+ {name}"));
     came.chain(stored.difference(found).map(|name| format!("- {name}"))).collect()
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_and_what_went_is_told() {
+    fn added_and_removed_names_are_listed() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Names>();
         let (old, new) = (names(&["option a", "option b"]), names(&["option b", "option c"]));
         assert_eq!(drift(&old, &new), ["+ option c", "- option a"]);

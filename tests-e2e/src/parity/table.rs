@@ -1,4 +1,4 @@
-//! `docs/parity.md`: what became of every name, and what is wrong with the table.
+//! Checks `docs/parity.md`, the table of all names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,38 +19,38 @@ const SECTIONS: [(&str, &str); 8] = [
     ("Flags of the CLI", "flag"),
 ];
 
-/// The heading of the table that says why things are left out, and which.
+/// The heading of the table of omissions and their reasons.
 const LEFT_OUT: &str = "What is left out";
 
-/// A row: official names, and what is here instead.
+/// A row: official names and their counterparts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     heading: String,
     names: Vec<(Source, String)>,
     /// Names of the public API.
     rust: Vec<String>,
-    /// Why there are none.
+    /// The reason for an omission.
     reason: Option<String>,
-    /// None if the table has no such column.
+    /// The tests; `None` if the table has no such column.
     tests: Option<Vec<String>>,
 }
 
-/// What the table is compared with.
+/// What the table is checked against.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
     /// The names that each source publishes.
     pub official: BTreeMap<Source, Names>,
-    /// The names of the public API, as [`stored_names`](crate::public_api::stored_names) has them.
+    /// The names of the public API, from [`stored_names`](crate::public_api::stored_names).
     pub api: BTreeSet<String>,
 }
 
 impl Facts {
-    /// The facts as they are stored.
+    /// Reads the stored facts.
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// Returns an error when a file cannot be read.
     pub fn stored() -> io::Result<Self> {
         let mut official = BTreeMap::new();
         for source in Source::ALL {
@@ -60,23 +60,23 @@ impl Facts {
     }
 }
 
-/// Where the table is stored.
+/// Returns the path of the table.
 pub fn path() -> PathBuf {
     workspace::root().join("docs/parity.md")
 }
 
-/// The published names that no row names, with their kinds.
+/// Returns the published names that no row contains, with their kinds.
 pub(super) fn missing(table: &str, facts: &Facts) -> Vec<(Source, String)> {
     let (rows, _) = read(table);
     let mut missing = Vec::new();
     for (source, names) in &facts.official {
-        let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
-        missing.extend(names.difference(&told).map(|name| (*source, name.clone())));
+        let named: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
+        missing.extend(names.difference(&named).map(|name| (*source, name.clone())));
     }
     missing
 }
 
-/// How many rows of a section name each test.
+/// Returns how many rows of a section name each test.
 pub(super) fn named_tests(table: &str, heading: &str) -> BTreeMap<String, usize> {
     let mut named = BTreeMap::new();
     let rows = read(table).0.into_iter().filter(|row| row.heading == heading);
@@ -86,7 +86,7 @@ pub(super) fn named_tests(table: &str, heading: &str) -> BTreeMap<String, usize>
     named
 }
 
-/// Adds a row to the end of a section's table and returns it. `cell` gives the text of each column.
+/// Appends a row to a section's table and returns it. `cell` returns the text of each column.
 pub(super) fn with_row(
     table: &mut String,
     heading: &str,
@@ -104,7 +104,7 @@ pub(super) fn with_row(
     Some(row)
 }
 
-/// Everything that is wrong with the table, a line for each.
+/// Returns all problems of the table, one per line.
 pub fn problems(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> Vec<String> {
     let (rows, reasons) = read(table);
     let mut problems = Vec::new();
@@ -112,9 +112,9 @@ pub fn problems(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> V
         problems.push(format!("no row names {} `{name}`", source.column()));
     }
     for (source, names) in &facts.official {
-        let told: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
+        let named: Names = rows.iter().flat_map(|row| row.lines_of(*source)).collect();
         let column = source.column();
-        let unknown = told.difference(names).map(|name| format!("{column} has no `{name}`"));
+        let unknown = named.difference(names).map(|name| format!("{column} has no `{name}`"));
         problems.extend(unknown);
     }
     for row in &rows {
@@ -124,8 +124,8 @@ pub fn problems(table: &str, facts: &Facts, is_test: &dyn Fn(&str) -> bool) -> V
     problems
 }
 
-/// The table of what is left out has to name exactly what the rows leave out. Types are too many:
-/// they go with what uses them.
+/// Checks that the table of omissions lists exactly what the rows omit. Types are not listed: they go with what uses
+/// them.
 fn check_reasons(
     rows: &[Row],
     reasons: &BTreeMap<String, BTreeSet<String>>,
@@ -135,16 +135,16 @@ fn check_reasons(
     for row in rows {
         let Some(reason) = row.reason.as_deref() else { continue };
         if !reasons.contains_key(reason) {
-            problems.push(format!("`{reason}` is no reason that \"{LEFT_OUT}\" explains"));
+            problems.push(format!("\"{LEFT_OUT}\" does not explain the reason `{reason}`"));
         } else if row.heading != "Types" {
             let names = row.names.iter().map(|(_, name)| name.clone());
             left_out.entry(reason).or_default().extend(names);
         }
     }
-    for (reason, told) in reasons {
+    for (reason, named) in reasons {
         let meant = left_out.remove(reason.as_str()).unwrap_or_default();
-        let missing = meant.difference(told).map(|name| (name, "does not name"));
-        for (name, what) in missing.chain(told.difference(&meant).map(|name| (name, "names"))) {
+        let missing = meant.difference(named).map(|name| (name, "does not name"));
+        for (name, what) in missing.chain(named.difference(&meant).map(|name| (name, "names"))) {
             let not = if what == "names" { ", which no row leaves out for it" } else { "" };
             problems.push(format!("\"{LEFT_OUT}\" {what} `{name}` at `{reason}`{not}"));
         }
@@ -152,7 +152,7 @@ fn check_reasons(
 }
 
 impl Row {
-    /// Its names of one source, with their kind.
+    /// Returns the names of one source, with their kind.
     fn lines_of(&self, source: Source) -> impl Iterator<Item = String> {
         let section = SECTIONS.iter().find(|(heading, _)| *heading == self.heading);
         let kind = section.map_or("?", |(_, kind)| kind);
@@ -162,27 +162,26 @@ impl Row {
 
     fn check(&self, facts: &Facts, is_test: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
         let name = self.names.first().map_or("?", |(_, name)| name.as_str());
-        let mut complain =
-            |what: String| problems.push(format!("{}: `{name}` {what}", self.heading));
+        let mut report = |what: String| problems.push(format!("{}: `{name}` {what}", self.heading));
         match (&self.reason, self.rust.as_slice()) {
-            (None, []) => complain("has neither a Rust name nor a reason".to_owned()),
-            (Some(_), [_, ..]) => complain("is here and left out".to_owned()),
+            (None, []) => report("has neither a Rust name nor a reason".to_owned()),
+            (Some(_), [_, ..]) => report("has both a Rust name and a reason".to_owned()),
             _ => {}
         }
         for item in self.rust.iter().filter(|item| !facts.api.contains(*item)) {
-            complain(format!("names `{item}`, which the public API has not"));
+            report(format!("names `{item}`, which is not in the public API"));
         }
         let tests = self.tests.as_deref().unwrap_or_default();
         if self.tests.is_some() && self.reason.is_none() && tests.is_empty() {
-            complain("names no test".to_owned());
+            report("names no test".to_owned());
         }
         for test in tests.iter().filter(|test| !is_test(test)) {
-            complain(format!("names the test {test}, which does not exist"));
+            report(format!("names the test {test}, which does not exist"));
         }
     }
 }
 
-/// The rows, and the reasons with the names that are left out for each.
+/// Parses the rows, and the reasons with the names that they apply to.
 fn read(table: &str) -> (Vec<Row>, BTreeMap<String, BTreeSet<String>>) {
     let (mut rows, mut reasons) = (Vec::new(), BTreeMap::new());
     let (mut heading, mut columns) = ("", Vec::new());
@@ -194,7 +193,7 @@ fn read(table: &str) -> (Vec<Row>, BTreeMap<String, BTreeSet<String>>) {
         if columns.is_empty() {
             columns = cells;
         } else if cells.iter().all(|cell| cell.starts_with("---")) {
-            // The line below the titles of the columns.
+            // The separator below the header.
         } else if heading == LEFT_OUT {
             let names = cells.last().map(|cell| quoted(cell)).unwrap_or_default();
             reasons.insert(cells[0].trim_matches('`').to_owned(), names.into_iter().collect());
@@ -230,7 +229,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(row.split('|').map(str::trim).collect())
 }
 
-/// What stands in backticks.
+/// Returns the texts in backticks.
 fn quoted(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -284,22 +283,22 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_table_is_nothing_to_complain_about() {
+    fn complete_table_has_no_problems() {
         check(TABLE, &[]);
     }
 
     #[test]
-    fn a_row_that_is_missing_is_told() {
+    fn missing_rows_are_reported() {
         let rows = TABLE.lines().filter(|line| line.starts_with("| `") && !line.contains("needs"));
         for row in rows {
             let without = TABLE.replace(&format!("{row}\n"), "");
-            let told = problems(&without, &facts(), &|_| true);
-            assert!(told.iter().any(|line| line.starts_with("no row names")), "{row}: {told:?}");
+            let named = problems(&without, &facts(), &|_| true);
+            assert!(named.iter().any(|line| line.starts_with("no row names")), "{row}: {named:?}");
         }
     }
 
     #[test]
-    fn what_the_packages_do_not_have_is_told() {
+    fn unknown_official_names_are_reported() {
         check(
             &TABLE.replace("| `model` | `model`", "| `model` | `model`, `models`"),
             &["Python has no `option models`"],
@@ -307,10 +306,10 @@ mod tests {
     }
 
     #[test]
-    fn items_tests_and_reasons_that_do_not_exist_are_told() {
+    fn unknown_items_tests_and_reasons_are_reported() {
         check(
             &TABLE.replace("`Options::model`", "`Options::modell`"),
-            &["Options: `model` names `Options::modell`, which the public API has not"],
+            &["Options: `model` names `Options::modell`, which is not in the public API"],
         );
         check(
             &TABLE.replace("launch::model", "launch::modell"),
@@ -323,12 +322,12 @@ mod tests {
         );
         check(
             &TABLE.replace("`Title` | | left out: `screen`", "`Title` | | left out: `taste`"),
-            &["`taste` is no reason that \"What is left out\" explains"],
+            &["\"What is left out\" does not explain the reason `taste`"],
         );
     }
 
     #[test]
-    fn the_summary_names_what_the_rows_leave_out_and_no_more() {
+    fn table_of_omissions_matches_the_rows() {
         check(
             &TABLE.replace("`title`, `--tmux`", "`--tmux`"),
             &["\"What is left out\" does not name `title` at `screen`"],

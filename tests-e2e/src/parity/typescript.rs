@@ -1,17 +1,16 @@
-//! The names in the declarations of the SDK for TypeScript.
+//! Reads the names in the declarations of the TypeScript SDK.
 //!
-//! This reads what the declarations of one package look like, not the language: top-level
-//! declarations, the members of an object type, the alternatives of a union, texts in quotes.
+//! Relies on how the declarations of this package are formatted, and is not a parser of the language.
 
 use std::collections::BTreeMap;
 
 use super::Names;
 
-/// The names that a file of declarations publishes.
+/// Returns the names that a file of declarations publishes.
 ///
 /// # Errors
 ///
-/// When a declaration that names are read from is not there: then they would be missed.
+/// Returns an error when an expected declaration is missing, because its names would be missed.
 pub fn names(declarations: &str) -> Result<Names, String> {
     let text = without_comments(declarations);
     let types = Declarations::read(&text);
@@ -42,7 +41,7 @@ fn line(kind: &str, name: &str) -> String {
     format!("{kind} {name}")
 }
 
-/// A declaration at the top level.
+/// A top-level declaration.
 struct Declaration<'a> {
     name: &'a str,
     exported: bool,
@@ -52,7 +51,7 @@ struct Declaration<'a> {
 struct Declarations<'a>(BTreeMap<&'a str, Declaration<'a>>);
 
 impl<'a> Declarations<'a> {
-    /// Each declaration begins at the beginning of a line and goes on to the next.
+    /// Splits a text into declarations, each of which starts at the beginning of a line.
     fn read(text: &'a str) -> Self {
         let mut starts: Vec<usize> = Vec::new();
         let mut at = 0;
@@ -71,12 +70,12 @@ impl<'a> Declarations<'a> {
         self.0.get(name).ok_or_else(|| format!("the declarations have no `{name}`"))
     }
 
-    /// The `type` and `subtype` of everything in a union.
+    /// Calls `found` with the `type` and `subtype` of every member of a union.
     fn tags(&self, union: &str, found: &mut dyn FnMut(&str, Option<&str>)) -> Result<(), String> {
         let body = self.get(union)?.body;
         if !body.trim_start().starts_with('{') {
             for part in body.trim().trim_end_matches(';').split('|') {
-                // A part of a union may stand behind the name of the module it comes from.
+                // A member of a union may be qualified with the name of its module.
                 let name = part.trim().rsplit('.').next().unwrap_or_default();
                 self.tags(name, found)?;
             }
@@ -106,7 +105,7 @@ fn declaration(piece: &str) -> Option<Declaration<'_>> {
     let (_, rest) = rest.split_once(' ')?;
     let end = rest.find(|c: char| !is_word(c))?;
     let (name, rest) = rest.split_at(end);
-    // What comes first of the two: `type A = …` or `interface A … {…}`.
+    // Whichever comes first: `type A = …` or `interface A … {…}`.
     let body = match (rest.find('='), rest.find('{')) {
         (Some(equals), brace) if brace.is_none_or(|brace| equals < brace) => &rest[equals + 1..],
         (_, Some(brace)) => &rest[brace..],
@@ -119,7 +118,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// The members of the object type that a text begins with, and of those joined to it with `&`.
+/// Returns the members of the object type at the start of a text, and of those joined to it with `&`.
 fn members(body: &str) -> Vec<(&str, &str)> {
     let (mut found, mut depth, mut start) = (Vec::new(), 0_usize, 0);
     let mut quote = None;
@@ -144,7 +143,7 @@ fn members(body: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// The name of a member and what stands behind it. Those with computed names are left out.
+/// Returns the name of a member and the text after it. Members with computed names are omitted.
 fn member(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let text = text.strip_prefix("readonly ").unwrap_or(text);
@@ -153,12 +152,12 @@ fn member(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, rest))
 }
 
-/// The texts in single quotes.
+/// Returns the texts in single quotes.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('\'').skip(1).step_by(2)
 }
 
-/// The text without comments. What looks like one inside quotes is kept.
+/// Removes comments, except inside quotes.
 fn without_comments(text: &str) -> String {
     let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(c) = rest.chars().next() {
@@ -216,7 +215,7 @@ export { }
 ";
 
     #[test]
-    fn every_kind_of_name_is_found_and_nothing_of_comments_and_nested_types() {
+    fn every_kind_of_name_is_found() {
         let found: Vec<String> = names(DECLARATIONS).unwrap().into_iter().collect();
         let expected = [
             "export HOOK_EVENTS",
@@ -246,7 +245,7 @@ export { }
     }
 
     #[test]
-    fn declarations_that_are_missing_are_no_empty_list() {
+    fn missing_declarations_are_errors() {
         let without = DECLARATIONS.replace("type Options", "type Choices");
         assert_eq!(names(&without).unwrap_err(), "the declarations have no `Options`");
         let untagged = DECLARATIONS.replace("subtype: 'interrupt'", "kind: 'interrupt'");

@@ -1,4 +1,4 @@
-//! Which tests use an item, as the sources tell.
+//! Finds the tests that use an item.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,20 +8,19 @@ use std::path::{Path, PathBuf};
 
 use crate::workspace;
 
-/// The kinds of tests that rows name, in the order in which they name them.
+/// The kinds of tests that rows name, in the order of the cells.
 const PLACES: [&str; 3] = ["wire", "kit", "e2e"];
 
-/// How many rows of a section name a test that goes through all items which its file lists.
+/// The number of rows that name a test which iterates over all items of its file.
 const GOES_THROUGH_ALL: usize = 3;
 
-/// Where an item has to stand for a test to use it.
+/// Where a test must contain an item to count as using it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reach {
     /// In the test itself.
     Body,
-    /// There, or anywhere in the file of a test that many rows of the section name: one that goes
-    /// through a list.
+    /// In the test, or anywhere in the file of a test that many rows of the section name, because it iterates over a list.
     File,
 }
 
@@ -30,7 +29,7 @@ struct Test {
     place: &'static str,
     name: String,
     body: String,
-    /// The text of its file, by number.
+    /// The index of its file.
     file: usize,
 }
 
@@ -46,7 +45,7 @@ impl Tests {
     ///
     /// # Errors
     ///
-    /// When the sources cannot be read.
+    /// Returns an error when a source file cannot be read.
     pub fn read() -> io::Result<Self> {
         let mut tests = Self::default();
         for place in PLACES {
@@ -72,7 +71,7 @@ impl Tests {
         let file: PathBuf = path.strip_prefix(folder).unwrap_or(path).with_extension("");
         let file: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
         if place == "e2e" && file.len() == 1 {
-            // These are about documents and the project as a whole, and name items only.
+            // These check documents and the whole project, and only mention items.
             return Ok(());
         }
         let file = file.join("/");
@@ -84,8 +83,8 @@ impl Tests {
         Ok(())
     }
 
-    /// Up to two tests that use an item, of different places: those that most rows of its section
-    /// name. `named` has how many rows name each.
+    /// Returns up to two tests that use an item, of different kinds: those that most rows of its section name. `named`
+    /// contains the number of rows that name each test.
     pub fn using(
         &self,
         uses: &dyn Fn(&str) -> bool,
@@ -103,7 +102,7 @@ impl Tests {
             });
             best.extend(fitting.max_by_key(|test| (count(test), Reverse(&test.name))));
         }
-        // The sort is stable, so equals stay in the order of their places.
+        // The sort is stable, so that ties keep the order of the kinds.
         let mut chosen = best.clone();
         chosen.sort_by_key(|test| Reverse(count(test)));
         chosen.truncate(2);
@@ -112,7 +111,7 @@ impl Tests {
     }
 }
 
-/// The names and bodies of the tests in a source, as rustfmt leaves it.
+/// Returns the names and bodies of the tests in a source formatted by rustfmt.
 fn in_source(source: &str) -> Vec<(String, String)> {
     let (mut found, mut lines) = (Vec::new(), source.lines());
     while let Some(line) = lines.next() {
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_place_the_test_that_most_rows_name_is_chosen() {
+    fn most_named_test_of_each_kind_is_chosen() {
         let test = |place, name: &str, body: &str, file| Test {
             place,
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Resuming a session with a deferred tool call: the call does not run before the host decides.
+//! Resumes sessions with a deferred tool call: the call must not run before the host decides.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,27 +20,27 @@ pub const AREA: Area = Area {
     repetitions: 100,
 };
 
-/// What many resumes gave.
+/// The results of many resumed sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Count {
     /// Sessions that were resumed with a deferred call.
     pub resumed: usize,
-    /// How many of them asked the hook.
+    /// Sessions that called the hook.
     pub asked: usize,
-    /// How many executed the call.
+    /// Sessions that executed the call.
     pub executed: usize,
 }
 
-/// The command that the model runs; it leaves a line for each execution.
+/// The command that the model runs. It appends a line for each execution.
 const COMMAND: &str = "echo once >> executed";
 
-/// Where the command leaves its lines.
+/// The file that the command appends to.
 pub const MARK: &str = "executed";
 
-/// Options of a run here. Bash is allowed: without the hook it would run.
+/// Returns the options of a run. Bash is allowed, so the call would run without the hook.
 pub fn options(harness: &Harness) -> Options {
-    // In memory too, transcripts have their place.
+    // Transcripts are stored even in memory.
     let config = harness.root().join("home/.claude");
     harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy()).allowed_tools(["Bash"])
 }
@@ -48,7 +48,7 @@ pub fn options(harness: &Harness) -> Options {
 /// Runs a query whose only tool call is deferred.
 ///
 /// # Errors
-/// When the call was not deferred, or the session failed.
+/// Returns an error when the call was not deferred, or the session failed.
 pub async fn defer(harness: &Harness) -> Result<SessionId, Box<dyn Error>> {
     let call = Reply::tool("Bash", json!({"command": COMMAND, "description": "Run it"}));
     harness.api().set_script(Script::new().otherwise([call]));
@@ -61,11 +61,11 @@ pub async fn defer(harness: &Harness) -> Result<SessionId, Box<dyn Error>> {
     Ok(result.session_id.clone().ok_or("the result has no session id")?)
 }
 
-/// Resumes the session, with these options and a hook that gives this answer, until the replayed turn
-/// has its result. Returns how often the hook was called.
+/// Resumes the session with these options and a hook with this response, until the replayed turn has its result.
+/// Returns how often the hook was called.
 ///
 /// # Errors
-/// When the session failed.
+/// Returns an error when the session failed.
 pub async fn resume(
     harness: &Harness,
     options: Options,
@@ -97,10 +97,10 @@ fn deny() -> HookResponse<PreToolUseInput> {
     HookResponse::deny("not approved")
 }
 
-/// Defers and denies so many times, each in a session of its own.
+/// Defers and denies a call this many times, each in its own session.
 ///
 /// # Errors
-/// When a session failed.
+/// Returns an error when a session failed.
 pub async fn count(harness: &Harness, repetitions: usize) -> Result<Count, Box<dyn Error>> {
     let mut count = Count::default();
     for _ in 0..repetitions {

@@ -1,10 +1,10 @@
-//! A busy machine.
+//! Generates CPU load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Threads that keep every core busy until it is dropped.
+/// Keeps every core busy until it is dropped.
 #[derive(Debug)]
 pub struct Load {
     is_over: Arc<AtomicBool>,
@@ -18,7 +18,7 @@ impl Load {
         let cores = thread::available_parallelism().map_or(2, usize::from);
         for _ in 0..cores {
             let is_over = Arc::clone(&is_over);
-            // It ends with the flag.
+            // The thread ends when the flag is set.
             drop(thread::spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();

@@ -1,21 +1,21 @@
-//! Claims that are proved by counting: many repetitions on the real CLI, under load.
+//! Experiments that are repeated many times on the real CLI, under load.
 //!
-//! `cargo xtask prove <area>` runs each as often as `docs/proofs.md` says; the test run a tenth.
+//! `cargo xtask prove <area>` repeats each as often as `docs/proofs.md` states; the tests a tenth as often.
 
 pub mod deferred;
 mod load;
 
 pub use load::Load;
 
-/// A claim that can be proved.
+/// A claim with its experiment.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Area {
-    /// The name by which it is run.
+    /// The name of the area.
     pub name: &'static str,
-    /// What is claimed.
+    /// The claim.
     pub claim: &'static str,
-    /// How many repetitions make the proof.
+    /// The number of repetitions.
     pub repetitions: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the crates publish: one line per item, read from the documentation as JSON.
+//! Lists the public API: one line per item, read from the JSON output of rustdoc.
 
 mod render;
 
@@ -15,17 +15,17 @@ use crate::workspace;
 /// The crates whose API is listed.
 pub const CRATES: [&str; 3] = ["claude-wire", "claude-agent-kit", "claude-agent-testkit"];
 
-/// Where the listing of a crate is stored.
+/// Returns the path of the listing of a crate.
 pub fn path(name: &str) -> PathBuf {
     workspace::root().join("docs/api").join(format!("{name}.txt"))
 }
 
-/// Everything in the stored listings, by each end of its path: `kit::Options::model` is also
+/// Returns every name in the stored listings, with all suffixes of its path: `kit::Options::model` is also
 /// `Options::model` and `model`.
 ///
 /// # Errors
 ///
-/// When a listing cannot be read.
+/// Returns an error when a listing cannot be read.
 pub fn stored_names() -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for name in CRATES {
@@ -38,20 +38,21 @@ pub fn stored_names() -> io::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// One line per public item of a crate, from its documentation as JSON: the path, a colon and what
-/// it is. What can be reached by several paths is listed at the shortest.
+/// Returns one line per public item of a crate, from the JSON output of rustdoc: the path, a colon and the declaration.
+/// Items with several paths are listed at the shortest.
 ///
 /// # Errors
 ///
-/// When the JSON is not the documentation of a crate.
+/// Returns an error when the JSON is not the documentation of a crate.
 pub fn lines(documentation: &Value) -> Result<BTreeSet<String>, String> {
     let index = &documentation["index"];
     let root = &documentation["root"];
-    let name = index[key(root)]["name"].as_str().ok_or("this is no documentation of a crate")?;
+    let name =
+        index[key(root)]["name"].as_str().ok_or("the JSON is not the documentation of a crate")?;
     let mut listing =
         Listing { index, seen: HashMap::new(), lines: BTreeSet::new(), modules: VecDeque::new() };
     listing.modules.push_back((root, name.to_owned()));
-    // Near the root first: that is where people look.
+    // Items near the root first, because that is where users look.
     while let Some((module, path)) = listing.modules.pop_front() {
         for item in array(&index[key(module)]["inner"]["module"]["items"]) {
             listing.item(item, &path);
@@ -73,7 +74,7 @@ impl<'a> Listing<'a> {
         self.lines.insert(format!("{path}: {what}"));
     }
 
-    /// An item of a module.
+    /// Adds an item of a module.
     fn item(&mut self, id: &'a Value, parent: &str) {
         let index = self.index;
         let item = &index[key(id)];
@@ -100,7 +101,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// An item under the name by which it is reached.
+    /// Adds an item under the name by which it is reached.
     fn named(&mut self, id: &'a Value, path: &str) {
         let index = self.index;
         let item = &index[key(id)];
@@ -142,7 +143,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The traits that a type implements by itself, not because others do.
+    /// Returns the traits that a type implements, without blanket implementations.
     fn implemented(&self, inner: &Value) -> String {
         let impls = array(&inner["impls"]).iter().map(|id| &self.index[key(id)]["inner"]["impl"]);
         let own = impls.filter(|found| {
@@ -162,7 +163,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// The fields of a struct or a variant: those of tuples as a text, those with names as lines.
+    /// Adds named fields of a struct or a variant as lines, and returns those of tuples as text.
     fn fields(&mut self, path: &str, inner: &'a Value) -> String {
         let kind = &inner["kind"];
         let named = if kind["plain"].is_object() { &kind["plain"] } else { &kind["struct"] };
@@ -192,7 +193,7 @@ impl<'a> Listing<'a> {
         self.add(&path, &format!("variant{fields}"));
     }
 
-    /// The methods and constants of a type that belong to no trait.
+    /// Adds the inherent methods and constants of a type.
     fn methods(&mut self, path: &str, inner: &'a Value) {
         let index = self.index;
         for id in array(&inner["impls"]) {
@@ -207,7 +208,7 @@ impl<'a> Listing<'a> {
         }
     }
 
-    /// What stands inside something else.
+    /// Adds a member of another item.
     fn member(&mut self, id: &'a Value, parent: &str, visible: &str) {
         let item = &self.index[key(id)];
         let Some((kind, inner)) = item["inner"].as_object().and_then(|inner| inner.iter().next())
@@ -235,7 +236,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// An id as it stands in the index.
+/// Returns an ID as a key of the index.
 fn key(id: &Value) -> String {
     id.to_string()
 }
@@ -250,7 +251,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn items_are_listed_once_with_their_signatures_and_private_ones_not() {
+    fn public_items_are_listed_once_with_their_signatures() {
         let text = json!({"resolved_path": {"path": "std::string::String", "args": null}});
         let function = |inputs: Value, output: Value| {
             json!({"function": {

@@ -1,10 +1,10 @@
-//! Types and signatures as text. Paths are cut to their last part.
+//! Formats types and signatures. Paths are reduced to their last segment.
 
 use serde_json::Value;
 
 use super::array;
 
-/// A type.
+/// Formats a type.
 pub(super) fn type_of(value: &Value) -> String {
     let Some((kind, inner)) = value.as_object().and_then(|value| value.iter().next()) else {
         return value.as_str().unwrap_or("()").to_owned();
@@ -46,7 +46,7 @@ pub(super) fn type_of(value: &Value) -> String {
     }
 }
 
-/// A path with its arguments.
+/// Formats a path with its arguments.
 pub(super) fn resolved(path: &Value) -> String {
     let name = text(&path["path"]);
     let name = name.rsplit("::").next().unwrap_or_default();
@@ -78,7 +78,7 @@ fn arguments(arguments: &Value) -> String {
     if all.is_empty() { String::new() } else { format!("<{}>", all.join(", ")) }
 }
 
-/// What a type has to be.
+/// Formats the bounds of a type.
 pub(super) fn bounds(list: &Value) -> String {
     let bounds = array(list).iter().filter_map(|bound| match bound {
         bound if bound["trait_bound"].is_object() => {
@@ -91,7 +91,7 @@ pub(super) fn bounds(list: &Value) -> String {
     bounds.collect::<Vec<_>>().join(" + ")
 }
 
-/// The parameters of something generic. Those that stand for an `impl Trait` are not written.
+/// Formats generic parameters, without those of `impl Trait`.
 pub(super) fn generics(generics: &Value) -> String {
     let parameters = array(&generics["params"]).iter().filter_map(|parameter| {
         let name = text(&parameter["name"]);
@@ -113,7 +113,7 @@ pub(super) fn generics(generics: &Value) -> String {
     if parameters.is_empty() { String::new() } else { format!("<{}>", parameters.join(", ")) }
 }
 
-/// What else has to hold.
+/// Formats a where clause.
 pub(super) fn where_clause(generics: &Value) -> String {
     let clauses = array(&generics["where_predicates"]).iter().filter_map(|clause| {
         let clause = &clause["bound_predicate"];
@@ -125,7 +125,7 @@ pub(super) fn where_clause(generics: &Value) -> String {
     if clauses.is_empty() { String::new() } else { format!(" where {}", clauses.join(", ")) }
 }
 
-/// A function without its name.
+/// Formats a function without its name.
 pub(super) fn function(inner: &Value) -> String {
     let header = &inner["header"];
     let words = [("is_const", "const "), ("is_async", "async "), ("is_unsafe", "unsafe ")];

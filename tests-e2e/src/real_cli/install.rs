@@ -74,7 +74,7 @@ fn check(pin: &Pin) -> Result<InstalledCli, InstallError> {
     let home = pin.install()?;
     let path = executable(&home).ok_or_else(|| {
         InstallError::Unusable(format!(
-            "no executable for {} {} in {}; remove that directory to install anew",
+            "no executable for {} {} in {}; help: remove that directory to install it again",
             env::consts::OS,
             env::consts::ARCH,
             home.display(),

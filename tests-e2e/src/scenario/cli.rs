@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use claude_agent_testkit::mock_api::ApiRequest;
-use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recorder::RecordingWriter;
 use claude_agent_testkit::recording::{Channel, Exit, Recording};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -34,14 +34,14 @@ pub struct Cli {
     readers: Vec<JoinHandle<()>>,
     process: Box<dyn Process>,
     api: Option<Api>,
-    recorder: Tape,
+    recorder: RecordingWriter,
     ids: Ids,
     handler: Handler,
     history: Vec<Value>,
 }
 
 impl Cli {
-    pub(super) fn new(running: StartedCli, recorder: Tape, ids: Ids) -> Self {
+    pub(super) fn new(running: StartedCli, recorder: RecordingWriter, ids: Ids) -> Self {
         let (lines_in, lines) = mpsc::channel(1024);
         let readers = vec![
             tokio::spawn(read_stdout(running.stdout, recorder.clone(), lines_in)),
@@ -109,7 +109,7 @@ impl Cli {
             return Err(self.fail("stdin is still open"));
         };
         // Recorded before it is written: no response may precede its request.
-        self.recorder.bytes(Channel::Sent, bytes.as_bytes());
+        self.recorder.record_bytes(Channel::Sent, bytes.as_bytes());
         stdin.write_all(bytes.as_bytes()).await?;
         Ok(stdin.flush().await?)
     }
@@ -140,7 +140,7 @@ impl Cli {
     /// Closes stdin.
     pub(super) async fn close_input(&mut self) {
         if let Some(mut stdin) = self.stdin.take() {
-            self.recorder.input_closed();
+            self.recorder.record_stdin_closed();
             // Dropping it closes the pipe even if this fails.
             drop(stdin.shutdown().await);
         }
@@ -165,7 +165,7 @@ impl Cli {
     async fn answer(&mut self, request: &Value) -> Result<(), Failure> {
         let id = &request["request_id"];
         let response = match (self.handler)(&request["request"]) {
-            Response::NoResponse => return Ok(()),
+            Response::Ignore => return Ok(()),
             Response::Success(payload) => {
                 format!(r#"{{"subtype":"success","request_id":{id},"response":{payload}}}"#)
             }
@@ -309,7 +309,7 @@ impl Cli {
             // The streams end with the process unless one of its children holds them open.
             drop(timeout(LIMIT, reader).await);
         }
-        self.recorder.exited(exit);
+        self.recorder.record_exit(exit);
         exit
     }
 }
@@ -360,13 +360,13 @@ fn request_frame(id: &str, subtype: &str, fields: &Value) -> String {
 /// Records stdout and splits it into lines until EOF.
 async fn read_stdout(
     mut stdout: Box<dyn AsyncRead + Send + Unpin>,
-    recorder: Tape,
+    recorder: RecordingWriter,
     lines: mpsc::Sender<Vec<u8>>,
 ) {
     let mut chunk = vec![0; 64 * 1024];
     let mut unfinished = Vec::new();
     while let Ok(count @ 1..) = stdout.read(&mut chunk).await {
-        recorder.bytes(Channel::Received, &chunk[..count]);
+        recorder.record_bytes(Channel::Received, &chunk[..count]);
         unfinished.extend_from_slice(&chunk[..count]);
         while let Some(end) = unfinished.iter().position(|byte| *byte == b'\n') {
             let rest = unfinished.split_off(end + 1);
@@ -375,15 +375,15 @@ async fn read_stdout(
             drop(lines.send(std::mem::replace(&mut unfinished, rest)).await);
         }
     }
-    recorder.output_closed();
+    recorder.record_stdout_closed();
 }
 
-async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, recorder: Tape) {
+async fn read_stderr(mut stderr: Box<dyn AsyncRead + Send + Unpin>, recorder: RecordingWriter) {
     let mut chunk = vec![0; 16 * 1024];
     let mut kept = 0;
     while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
         if kept < STDERR_KEPT {
-            recorder.bytes(Channel::Stderr, &chunk[..count]);
+            recorder.record_bytes(Channel::Stderr, &chunk[..count]);
             kept += count;
         }
     }

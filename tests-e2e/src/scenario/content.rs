@@ -91,7 +91,7 @@ pub(super) async fn ask_user_question(fixture: &Fixture) -> Outcome {
         Reply::tool("AskUserQuestion", json!({"questions": questions})),
         Reply::text("Red it is."),
     ]);
-    let mut cli = fixture.start(Plan::session(script).asking()).await?;
+    let mut cli = fixture.start(Plan::session(script).with_permission_prompts()).await?;
     cli.on_request(|request| match request["tool_name"].as_str() {
         Some("AskUserQuestion") => {
             let mut input = request["input"].clone();

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::Arc;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recorder::RecordingWriter;
 use claude_agent_testkit::recording::Header;
 
 use super::Failure;
@@ -97,7 +97,7 @@ impl Fixture {
             script: plan.script,
         };
         let running = self.backend.launch(launch).await?;
-        Ok(Cli::new(running, Tape::new(header), self.ids.clone()))
+        Ok(Cli::new(running, RecordingWriter::new(header), self.ids.clone()))
     }
 }
 
@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// Sends permission requests for tool calls that no rule allows.
-    pub(super) fn asking(self) -> Self {
+    pub(super) fn with_permission_prompts(self) -> Self {
         self.args(&["--permission-prompt-tool", "stdio"])
     }
 }

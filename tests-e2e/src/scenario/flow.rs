@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use claude_agent_testkit::mock_api::{Reply, Script};
-use claude_agent_testkit::recording::{Recording, What};
+use claude_agent_testkit::recording::{EntryKind, Recording};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -23,9 +23,9 @@ const NEVER: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Flow {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    play: for<'a> fn(&'a Fixture) -> BoxFuture<'a, Result<Recording, Failure>>,
+    run: for<'a> fn(&'a Fixture) -> BoxFuture<'a, Result<Recording, Failure>>,
 }
 
 impl Flow {
@@ -40,7 +40,7 @@ impl Flow {
     /// Dropping the future ends the CLI.
     pub async fn record(&self, backend: Arc<dyn Backend>) -> Result<Recording, Failure> {
         let fixture = Fixture::new(backend, self.name, "", "")?;
-        (self.play)(&fixture).await
+        (self.run)(&fixture).await
     }
 }
 
@@ -54,7 +54,7 @@ macro_rules! flows {
     ($($name:ident,)*) => {
         /// Every flow.
         pub const FLOWS: &[Flow] = &[
-            $(Flow { name: stringify!($name), play: |fixture| Box::pin($name(fixture)) },)*
+            $(Flow { name: stringify!($name), run: |fixture| Box::pin($name(fixture)) },)*
         ];
     };
 }
@@ -92,12 +92,12 @@ pub fn reduced(recording: &Recording) -> String {
     let mut sent: Vec<String> = Vec::new();
     let mut tokens: Vec<String> = Vec::new();
     for entry in &recording.entries {
-        match &entry.what {
-            What::Sent(bytes) => {
+        match &entry.kind {
+            EntryKind::Sent(bytes) => {
                 let uuid = line::read(bytes)["uuid"].as_str().map(str::to_owned);
                 sent.extend(uuid.filter(|uuid| !sent.contains(uuid)));
             }
-            What::Received(bytes) => tokens.extend(token(&line::read(bytes), &sent)),
+            EntryKind::Received(bytes) => tokens.extend(token(&line::read(bytes), &sent)),
             _ => {}
         }
     }
@@ -166,11 +166,11 @@ async fn started(fixture: &Fixture, plan: Plan) -> Result<Cli, Failure> {
 /// Sends one prompt to a new CLI and waits for its end.
 async fn prompt(fixture: &Fixture, plan: Plan, text: &str) -> Result<Recording, Failure> {
     let cli = started(fixture, plan).await?;
-    say_and_end(cli, &[text]).await
+    send_and_end(cli, &[text]).await
 }
 
 /// Sends prompts one after the other.
-async fn say_and_end(mut cli: Cli, prompts: &[&str]) -> Result<Recording, Failure> {
+async fn send_and_end(mut cli: Cli, prompts: &[&str]) -> Result<Recording, Failure> {
     for prompt in prompts {
         let id = cli.send_prompt(prompt).await?;
         settled(&mut cli, &[&id]).await?;
@@ -192,12 +192,12 @@ async fn hooked(
     });
     let hooks = json!({event: [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});
     cli.operation("initialize", json!({"hooks": hooks})).await?;
-    say_and_end(cli, &["run it"]).await
+    send_and_end(cli, &["run it"]).await
 }
 
 async fn one_message(fixture: &Fixture) -> Result<Recording, Failure> {
     let cli = started(fixture, Plan::hello()).await?;
-    say_and_end(cli, &["hello", "again"]).await
+    send_and_end(cli, &["hello", "again"]).await
 }
 
 async fn four_messages_at_once(fixture: &Fixture) -> Result<Recording, Failure> {
@@ -269,7 +269,7 @@ async fn same_message_resumed(fixture: &Fixture) -> Result<Recording, Failure> {
 async fn resumed(fixture: &Fixture) -> Result<Recording, Failure> {
     let (_, session) = first_process(fixture).await?;
     let cli = started(fixture, Plan::hello().args(&["--resume", &session])).await?;
-    say_and_end(cli, &["again", "and again"]).await
+    send_and_end(cli, &["again", "and again"]).await
 }
 
 async fn prompt_blocked(fixture: &Fixture) -> Result<Recording, Failure> {
@@ -352,12 +352,12 @@ async fn unknown_command(fixture: &Fixture) -> Result<Recording, Failure> {
 
 async fn cleared(fixture: &Fixture) -> Result<Recording, Failure> {
     let cli = started(fixture, Plan::hello()).await?;
-    say_and_end(cli, &["hello", "/clear", "again"]).await
+    send_and_end(cli, &["hello", "/clear", "again"]).await
 }
 
 async fn compacted(fixture: &Fixture) -> Result<Recording, Failure> {
     let cli = started(fixture, Plan::hello()).await?;
-    say_and_end(cli, &["hello", "/compact", "again"]).await
+    send_and_end(cli, &["hello", "/compact", "again"]).await
 }
 
 async fn api_error(fixture: &Fixture) -> Result<Recording, Failure> {

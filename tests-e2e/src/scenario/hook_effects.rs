@@ -164,7 +164,7 @@ pub(super) async fn hook_continues_after_stop(fixture: &Fixture) -> Outcome {
 pub(super) async fn hook_times_out(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
-    cli.on_request(|_| Response::NoResponse);
+    cli.on_request(|_| Response::Ignore);
     let matcher = json!({"matcher": null, "hookCallbackIds": ["hook_0"], "timeout": 1});
     cli.operation("initialize", json!({"hooks": {"PreToolUse": [matcher]}})).await?;
     cli.send_prompt("run it").await?;

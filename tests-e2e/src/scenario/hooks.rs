@@ -61,7 +61,8 @@ pub(super) async fn hooks_tool_failure(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn hooks_permission(fixture: &Fixture) -> Outcome {
-    let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
+    let mut cli =
+        listening(fixture, Plan::session(bash("touch made")).with_permission_prompts()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
         Some("can_use_tool") => {
             Response::Success(json!({"behavior": "deny", "message": "not here"}))
@@ -172,9 +173,10 @@ pub(super) async fn hooks_clear(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn hooks_notification(fixture: &Fixture) -> Outcome {
-    let mut cli = listening(fixture, Plan::session(bash("touch made")).asking()).await?;
+    let mut cli =
+        listening(fixture, Plan::session(bash("touch made")).with_permission_prompts()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("can_use_tool") => Response::NoResponse,
+        Some("can_use_tool") => Response::Ignore,
         _ => default_response(request),
     });
     cli.send_prompt("run it").await?;

@@ -53,9 +53,10 @@ pub(super) async fn interrupt_tool(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn interrupt_permission(fixture: &Fixture) -> Outcome {
-    let mut cli = fixture.start(Plan::session(bash("touch made")).asking()).await?;
+    let mut cli =
+        fixture.start(Plan::session(bash("touch made")).with_permission_prompts()).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("can_use_tool") => Response::NoResponse,
+        Some("can_use_tool") => Response::Ignore,
         _ => default_response(request),
     });
     cli.initialize().await?;
@@ -77,7 +78,7 @@ pub(super) async fn interrupt_hook(fixture: &Fixture) -> Outcome {
     let plan = Plan::session(bash("touch made")).args(&["--allowedTools", "Bash"]);
     let mut cli = fixture.start(plan).await?;
     cli.on_request(|request| match request["subtype"].as_str() {
-        Some("hook_callback") => Response::NoResponse,
+        Some("hook_callback") => Response::Ignore,
         _ => default_response(request),
     });
     let hooks = json!({"PreToolUse": [{"matcher": null, "hookCallbackIds": ["hook_0"]}]});

@@ -52,7 +52,7 @@ pub(super) async fn mcp_read_only_tools_in_parallel(fixture: &Fixture) -> Outcom
     let mut cli = fixture.start(with_calc(script)).await?;
     // Responds only when all calls are in flight, which proves that they run concurrently.
     cli.on_request(|request| match request["message"]["method"].as_str() {
-        Some("tools/call") => Response::NoResponse,
+        Some("tools/call") => Response::Ignore,
         _ => default_response(request),
     });
     cli.initialize().await?;
@@ -116,7 +116,7 @@ pub(super) async fn mcp_call_interrupted(fixture: &Fixture) -> Outcome {
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
     let mut cli = fixture.start(with_calc(script)).await?;
     cli.on_request(|request| match request["message"]["method"].as_str() {
-        Some("tools/call") => Response::NoResponse,
+        Some("tools/call") => Response::Ignore,
         _ => default_response(request),
     });
     cli.initialize().await?;

@@ -7,11 +7,12 @@ use super::tools::{bash, tool_results};
 use super::{Cli, Failure, Fixture, Outcome, Plan};
 
 /// Runs one turn in which the model calls a tool that touches `made`, and the host responds like this.
-async fn asked(
+async fn run_with_response(
     fixture: &Fixture,
     answer: impl Fn(&Value) -> Response + Send + 'static,
 ) -> Result<(Cli, Value), Failure> {
-    let mut cli = fixture.start(Plan::session(bash("touch made")).asking()).await?;
+    let mut cli =
+        fixture.start(Plan::session(bash("touch made")).with_permission_prompts()).await?;
     cli.on_request(move |request| match request["subtype"].as_str() {
         Some("can_use_tool") => answer(request),
         _ => default_response(request),
@@ -32,14 +33,14 @@ fn failed_tool(line: &Value) -> bool {
 }
 
 pub(super) async fn permission_allow(fixture: &Fixture) -> Outcome {
-    let (cli, result) = asked(fixture, default_response).await?;
+    let (cli, result) = run_with_response(fixture, default_response).await?;
     cli.check(result["result"] == "Done.", "the turn continues")?;
     cli.check(fixture.text_of("made").is_some(), "the tool ran")?;
     cli.finish(0).await
 }
 
 pub(super) async fn permission_allow_changed_input(fixture: &Fixture) -> Outcome {
-    let (cli, _) = asked(fixture, |_| {
+    let (cli, _) = run_with_response(fixture, |_| {
         let input = json!({"command": "touch other", "description": "Run it"});
         Response::Success(json!({"behavior": "allow", "updatedInput": input}))
     })
@@ -50,7 +51,7 @@ pub(super) async fn permission_allow_changed_input(fixture: &Fixture) -> Outcome
 }
 
 pub(super) async fn permission_allow_updated_permissions(fixture: &Fixture) -> Outcome {
-    let (mut cli, _) = asked(fixture, |request| {
+    let (mut cli, _) = run_with_response(fixture, |request| {
         Response::Success(json!({
             "behavior": "allow",
             "updatedInput": request["input"],
@@ -72,9 +73,10 @@ pub(super) async fn permission_allow_updated_permissions(fixture: &Fixture) -> O
 }
 
 pub(super) async fn permission_deny(fixture: &Fixture) -> Outcome {
-    let (cli, result) =
-        asked(fixture, |_| Response::Success(json!({"behavior": "deny", "message": "not here"})))
-            .await?;
+    let (cli, result) = run_with_response(fixture, |_| {
+        Response::Success(json!({"behavior": "deny", "message": "not here"}))
+    })
+    .await?;
     cli.check(result["result"] == "Done.", "the turn continues")?;
     cli.check(
         result["permission_denials"][0]["tool_name"] == "Bash",
@@ -86,7 +88,7 @@ pub(super) async fn permission_deny(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn permission_deny_interrupt(fixture: &Fixture) -> Outcome {
-    let (cli, result) = asked(fixture, |_| {
+    let (cli, result) = run_with_response(fixture, |_| {
         Response::Success(json!({"behavior": "deny", "message": "stop", "interrupt": true}))
     })
     .await?;
@@ -97,14 +99,16 @@ pub(super) async fn permission_deny_interrupt(fixture: &Fixture) -> Outcome {
 }
 
 pub(super) async fn permission_ask_is_invalid(fixture: &Fixture) -> Outcome {
-    let (cli, _) = asked(fixture, |_| Response::Success(json!({"behavior": "ask"}))).await?;
+    let (cli, _) =
+        run_with_response(fixture, |_| Response::Success(json!({"behavior": "ask"}))).await?;
     cli.check(cli.saw(failed_tool), "the answer is rejected and the tool fails")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
 }
 
 pub(super) async fn permission_error_answer(fixture: &Fixture) -> Outcome {
-    let (cli, _) = asked(fixture, |_| Response::Error("the host is confused".to_owned())).await?;
+    let (cli, _) =
+        run_with_response(fixture, |_| Response::Error("the host is confused".to_owned())).await?;
     cli.check(cli.saw(failed_tool), "the tool fails")?;
     cli.check(fixture.text_of("made").is_none(), "the tool did not run")?;
     cli.finish(0).await
@@ -115,7 +119,7 @@ pub(super) async fn permission_several_at_once(fixture: &Fixture) -> Outcome {
     let reply = Reply::tool("Bash", json!({"command": "touch one"}))
         .and_tool("Bash", json!({"command": "touch two"}));
     let script = Script::new().otherwise([reply, Reply::text("Done.")]);
-    let mut cli = fixture.start(Plan::session(script).asking()).await?;
+    let mut cli = fixture.start(Plan::session(script).with_permission_prompts()).await?;
     cli.initialize().await?;
     cli.turn("run both").await?;
     cli.check(fixture.text_of("one").is_some(), "the first ran")?;

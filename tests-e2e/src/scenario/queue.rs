@@ -8,7 +8,7 @@ use super::tools::bash;
 use super::{Cli, Failure, Fixture, Outcome, Plan};
 
 /// Sends prompts in one write and returns their IDs.
-async fn say_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Failure> {
+async fn send_together(cli: &mut Cli, prompts: &[&str]) -> Result<Vec<String>, Failure> {
     let ids: Vec<String> = prompts.iter().map(|_| cli.message_id()).collect();
     let frames: Vec<String> =
         prompts.iter().zip(&ids).map(|(prompt, id)| user_frame(&json!(prompt), Some(id))).collect();
@@ -59,7 +59,7 @@ fn life(cli: &Cli, id: &str) -> Vec<String> {
 pub(super) async fn two_messages_at_once(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let ids = say_together(&mut cli, &["first", "second"]).await?;
+    let ids = send_together(&mut cli, &["first", "second"]).await?;
     let results = until_all_are_named(&mut cli, &ids).await?;
     cli.check(results == 2, "two messages make two results")?;
     cli.finish(0).await
@@ -68,7 +68,7 @@ pub(super) async fn two_messages_at_once(fixture: &Fixture) -> Outcome {
 pub(super) async fn three_messages_at_once(fixture: &Fixture) -> Outcome {
     let mut cli = fixture.start(Plan::hello()).await?;
     cli.initialize().await?;
-    let ids = say_together(&mut cli, &["first", "second", "third"]).await?;
+    let ids = send_together(&mut cli, &["first", "second", "third"]).await?;
     let results = until_all_are_named(&mut cli, &ids).await?;
     cli.check(results == 2, "the second and the third share a result")?;
     cli.finish(0).await

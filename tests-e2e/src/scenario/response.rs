@@ -9,8 +9,8 @@ pub(super) enum Response {
     Success(Value),
     /// An error, with this message.
     Error(String),
-    /// No response at all.
-    NoResponse,
+    /// No response.
+    Ignore,
 }
 
 /// Chooses the response, from the `request` object of a control request.

@@ -86,7 +86,7 @@ pub(super) async fn tools_none(fixture: &Fixture) -> Outcome {
 pub(super) async fn tools_listed_and_servers(fixture: &Fixture) -> Outcome {
     let script = Script::new()
         .otherwise([Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")]);
-    let plan = Plan::session(script).asking().args(&[
+    let plan = Plan::session(script).with_permission_prompts().args(&[
         "--tools",
         "Read,AskUserQuestion",
         "--disallowedTools",

@@ -48,7 +48,7 @@ pub(super) async fn plan_mode(fixture: &Fixture) -> Outcome {
         Reply::tool("ExitPlanMode", json!({"plan": "Greet everybody."})),
         Reply::text("Done."),
     ]);
-    let plan = Plan::session(script).asking().args(&["--permission-mode", "plan"]);
+    let plan = Plan::session(script).with_permission_prompts().args(&["--permission-mode", "plan"]);
     let mut cli = fixture.start(plan).await?;
     cli.initialize().await?;
     cli.turn("plan it").await?;

@@ -1,17 +1,17 @@
-//! Makes a recording fit to be stored: nothing of this machine, and little of the CLI's prose.
+//! Scrubs recordings before they are stored: removes everything specific to this machine and shortens the CLI's prose.
 //!
-//! Everything is done on the text of a line, so that every other byte stays as the CLI wrote it.
+//! Lines are edited as text, so that all other bytes stay as the CLI wrote them.
 
 mod prose;
 mod replacements;
 
 use bytes::Bytes;
-use claude_agent_testkit::recording::{Entry, Recording, What};
+use claude_agent_testkit::recording::{Entry, EntryKind, Recording};
 
 use self::replacements::Replacements;
 use crate::real_cli::SandboxDir;
 
-/// The recording without what is particular to this machine and this run.
+/// Returns the recording without what is specific to this machine and this run.
 pub fn recording(recording: &Recording, sandbox: &SandboxDir) -> Recording {
     let replacements = Replacements::of(sandbox);
     let mut header = recording.header.clone();
@@ -19,16 +19,16 @@ pub fn recording(recording: &Recording, sandbox: &SandboxDir) -> Recording {
         *value = replacements.scrub(value);
     }
     let entries = recording.entries.iter().map(|entry| {
-        let what = match &entry.what {
-            What::Sent(line) => What::Sent(text(line, |line| replacements.scrub(line))),
-            What::Received(line) => {
-                What::Received(text(line, |line| prose::shorten(&replacements.scrub(line))))
+        let what = match &entry.kind {
+            EntryKind::Sent(line) => EntryKind::Sent(text(line, |line| replacements.scrub(line))),
+            EntryKind::Received(line) => {
+                EntryKind::Received(text(line, |line| prose::shorten(&replacements.scrub(line))))
             }
-            What::Stderr(line) => {
-                What::Stderr(text(line, |line| prose::without_code(&replacements.scrub(line))))
+            EntryKind::Stderr(line) => {
+                EntryKind::Stderr(text(line, |line| prose::without_code(&replacements.scrub(line))))
             }
-            What::Unfinished(channel, rest) => {
-                What::Unfinished(*channel, text(rest, |rest| replacements.scrub(rest)))
+            EntryKind::Unfinished(channel, rest) => {
+                EntryKind::Unfinished(*channel, text(rest, |rest| replacements.scrub(rest)))
             }
             other => other.clone(),
         };
@@ -37,7 +37,7 @@ pub fn recording(recording: &Recording, sandbox: &SandboxDir) -> Recording {
     Recording::new(header, entries.collect())
 }
 
-/// A line that is not UTF-8 holds nothing that could be found in it, and stays.
+/// Scrubs a line. A line that is not UTF-8 is left unchanged.
 fn text(line: &Bytes, scrub: impl Fn(&str) -> String) -> Bytes {
     match std::str::from_utf8(line) {
         Ok(line) => Bytes::from(scrub(line)),
@@ -45,10 +45,10 @@ fn text(line: &Bytes, scrub: impl Fn(&str) -> String) -> Bytes {
     }
 }
 
-/// What must not stand in a stored file, because it belongs to a machine and not to the CLI.
+/// Texts that belong to a machine and must not appear in a stored file.
 const FOREIGN: &[&str] = &["/tmp/", "/root", "/work/", "/var/folders", "registry."];
 
-/// What of this machine is still in a recording.
+/// Returns the texts of this machine that are still in a recording.
 pub fn leftovers(recording: &Recording) -> Vec<String> {
     let file = String::from_utf8_lossy(&recording.to_bytes()).into_owned();
     let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);

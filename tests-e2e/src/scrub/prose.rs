@@ -1,22 +1,22 @@
-//! Texts that the CLI ships: descriptions of its commands, agents, models, skills and tools, and
-//! what it tells the model. Their shape matters here, not their words.
+//! Shortens texts that the CLI ships: descriptions of commands, agents, models, skills and tools, and instructions to
+//! the model. Only their shape matters here.
 
 use serde_json::Value;
 
-/// Longer strings are cut where the CLI describes itself.
+/// The maximum length of strings where the CLI describes itself.
 const DESCRIPTION: usize = 60;
 
-/// Longer strings are cut everywhere else. Scenarios say nothing that is so long.
+/// The maximum length of strings elsewhere. Scenarios use shorter ones.
 const TEXT: usize = 300;
 
-/// A line of the CLI with its long strings cut.
+/// Shortens the strings of a line.
 pub(super) fn shorten(line: &str) -> String {
     cut_strings(line, if describes_itself(line) { DESCRIPTION } else { TEXT })
 }
 
-/// A line of stderr without the lines of its own code that the CLI shows on an internal error.
+/// Removes the source code that the CLI prints with an internal error from a line of stderr.
 pub(super) fn without_code(line: &str) -> String {
-    // The bundle lies in a file system inside the executable, whose name reads like a home.
+    // The path of the bundle, in a file system inside the executable, looks like a home directory.
     let line = line.replace("/$bunfs/root/", "/$bunfs/");
     match line.split_once(" | ") {
         Some((before, _)) if before.ends_with(|c: char| c.is_ascii_digit()) => {
@@ -30,14 +30,14 @@ fn describes_itself(line: &str) -> bool {
     let Ok(value) = serde_json::from_str::<Value>(line) else { return false };
     match value["type"].as_str().unwrap_or_default() {
         "control_response" => value["response"]["subtype"] == "success",
-        // Holds what the model is told about the tools.
+        // Contains the descriptions of the tools.
         "transcript_mirror" => true,
         "system" => matches!(value["subtype"].as_str(), Some("init" | "commands_changed")),
         _ => false,
     }
 }
 
-/// Cuts every string value of more than `limit` characters to three fewer and `…`.
+/// Cuts every string value of more than `limit` characters to `limit - 3` characters and `…`.
 fn cut_strings(line: &str, limit: usize) -> String {
     let mut cut = String::with_capacity(line.len());
     let mut rest = line;
@@ -53,7 +53,7 @@ fn cut_strings(line: &str, limit: usize) -> String {
             }
             _ => cut.push_str(&string[..end]),
         }
-        // The closing quote is copied as it is, unless the line ends inside the string.
+        // Copies the closing quote, unless the line ends inside the string.
         let quote = string.len().min(end + 1);
         cut.push_str(&string[end..quote]);
         rest = &string[quote..];
@@ -61,7 +61,7 @@ fn cut_strings(line: &str, limit: usize) -> String {
     cut + rest
 }
 
-/// Where the string ends: its closing quote, or the end of the line.
+/// Returns where the string ends: at its closing quote, or at the end of the line.
 fn string_end(string: &str) -> usize {
     let mut escaped = false;
     for (index, byte) in string.bytes().enumerate() {
@@ -75,7 +75,7 @@ fn string_end(string: &str) -> usize {
     string.len()
 }
 
-/// Where to cut a string of more than `limit` characters; an escape counts as one.
+/// Returns where to cut a string of more than `limit` characters; an escape counts as one.
 fn boundary(string: &str, limit: usize) -> Option<usize> {
     let mut starts = Vec::new();
     let mut index = 0;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_values_are_cut_and_every_other_byte_stays() {
+    fn long_values_are_cut_and_all_other_bytes_are_kept() {
         #[track_caller]
         fn check(line: &str, expected: &str) {
             assert_eq!(cut_strings(line, 6), expected);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn code_in_error_messages_is_left_out() {
+    fn source_code_in_errors_is_removed() {
         assert_eq!(without_code(" 6 | import{a}from b"), " 6 | …");
         assert_eq!(without_code("Error in hook:  6 | import"), "Error in hook:  6 | …");
         assert_eq!(without_code("a | b"), "a | b");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_describes_the_cli_is_cut_short() {
+    fn only_self_descriptions_are_cut_short() {
         let text = "x".repeat(100);
         let short = format!("{}…", "x".repeat(57));
         let line =

@@ -1,10 +1,10 @@
-//! Paths, ports, process ids, keys and names of this machine.
+//! Replaces paths, ports, process IDs, keys and host names of this machine.
 
 use std::path::Path;
 
 use crate::real_cli::{DUMMY_KEY, SandboxDir};
 
-/// What is replaced, and by what.
+/// The texts to replace, with their replacements.
 #[derive(Debug)]
 pub(super) struct Replacements {
     exact: Vec<(String, String)>,
@@ -17,18 +17,18 @@ impl Replacements {
         let mut exact = Vec::new();
         let mut place = |path: &Path, stand_in: &str| {
             let path = path.to_string_lossy().into_owned();
-            // The CLI names directories after paths, with a dash for whatever is not alphanumeric.
+            // The CLI derives directory names from paths, with a dash for each non-alphanumeric character.
             exact.push((dashed(&path), dashed(stand_in)));
             exact.push((path, stand_in.to_owned()));
         };
-        // The longer path first: the others are its beginnings.
+        // Longer paths first, because the others are their prefixes.
         place(&sandbox.temporary().join(format!("claude-{user}")), "/run/cc/claude-1000");
         place(&sandbox.temporary(), "/run/cc");
         place(&sandbox.project(), "/srv/project");
         place(&sandbox.home(), "/home/user");
         place(sandbox.root(), "/srv");
         exact.push((DUMMY_KEY.to_owned(), "dummy".to_owned()));
-        // A name as short as `vm` also stands inside other words, so only a whole string counts.
+        // A short name such as `vm` is also part of other words, so only whole strings are replaced.
         exact.push((format!("\"{host}\""), "\"host\"".to_owned()));
         Self { exact }
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_of_this_machine_get_stand_ins() {
+    fn paths_of_this_machine_are_replaced() {
         let sandbox = SandboxDir::new().unwrap();
         let replacements = Replacements::of(&sandbox);
         let user = rustix::process::getuid().as_raw();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_this_run_get_stand_ins() {
+    fn numbers_of_this_run_are_replaced() {
         assert_eq!(
             number_after("http://127.0.0.1:39001/v1", "127.0.0.1:", "4000"),
             "http://127.0.0.1:4000/v1"

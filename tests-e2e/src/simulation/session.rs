@@ -162,7 +162,7 @@ impl Actor {
                 10..=18 => self.finish().await,
                 19..=22 => self.read_turn().await,
                 23..=29 => {
-                    operations::send_random(&self.session, &self.watcher, &mut self.rng).await
+                    operations::send_random(&self.session, &self.watcher, &mut self.rng).await;
                 }
                 30..=32 => self.read_messages().await,
                 33 => self.ready().await,

@@ -1,10 +1,10 @@
-//! Doc comments, read from sources as rustfmt leaves them.
+//! Reads doc comments from sources formatted by rustfmt.
 
 /// A function and the first paragraph of its doc comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DocumentedFn {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Its declaration as one line, up to the body.
     pub declaration: String,
@@ -13,19 +13,19 @@ pub struct DocumentedFn {
 }
 
 impl DocumentedFn {
-    /// The first sentence, without links and full stop.
+    /// Returns the first sentence, without links and full stop.
     pub fn summary(&self) -> String {
         without_links(sentences(&self.paragraph).next().unwrap_or_default())
     }
 
-    /// What follows these words at the beginning of a sentence, without links and full stop.
+    /// Returns the rest of the sentence that starts with these words, without links and full stop.
     pub fn text_after(&self, beginning: &str) -> Option<String> {
         let mut rest = sentences(&self.paragraph).filter_map(|line| line.strip_prefix(beginning));
         rest.next().map(without_links)
     }
 }
 
-/// The functions of the blocks that open with one of these lines, as in `impl Options {`.
+/// Returns the functions of the blocks that open with one of these lines, such as `impl Options {`.
 pub fn functions(source: &str, blocks: &[&str]) -> Vec<DocumentedFn> {
     let (mut found, mut inside, mut comment) = (Vec::new(), false, Vec::new());
     let lines: Vec<&str> = source.lines().collect();
@@ -54,8 +54,8 @@ fn name(line: &str) -> Option<String> {
     rest.split(['(', '<']).next().map(str::to_owned)
 }
 
-/// The declaration that these lines begin with, as one line. Its body opens at the end of a line, or
-/// on a line of its own.
+/// Returns the declaration at the start of these lines, as one line. Its body opens at the end of a line, or on a line
+/// of its own.
 fn declaration(lines: &[&str]) -> String {
     let mut declaration = String::new();
     for line in lines {
@@ -72,18 +72,18 @@ fn declaration(lines: &[&str]) -> String {
     declaration
 }
 
-/// The lines up to the first empty one, as one line.
+/// Joins the lines up to the first empty one.
 pub(super) fn paragraph(comment: &[&str]) -> String {
     let lines = comment.iter().copied().take_while(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
 
-/// The sentences of a paragraph, without their full stops.
+/// Splits a paragraph into sentences, without their full stops.
 pub(super) fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     paragraph.split(". ").map(|sentence| sentence.trim_end_matches('.'))
 }
 
-/// ``[`a`](b)`` as `` `a` ``.
+/// Converts ``[`a`](b)`` to `` `a` ``.
 pub(super) fn without_links(text: &str) -> String {
     let (mut plain, mut rest) = (String::new(), text);
     while let Some((before, link)) = rest.split_once('[') {

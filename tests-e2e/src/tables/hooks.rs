@@ -1,17 +1,17 @@
-//! The hook events: when they happen, what a response can say, and what a refusal does.
+//! The hook events: when they fire, what a response can contain, and the effect of a refusal.
 
 use std::collections::BTreeSet;
 
 use claude_wire::hook_input::HookInput;
-use claude_wire::session::HookRefusal;
+use claude_wire::session::HookDenial;
 
 use super::{docs, markdown, read};
 use crate::workspace;
 
-/// Where the doc comments of the events stand: each above a line that begins with the name.
+/// The file with the doc comments of the events, each above a line that starts with the name.
 const EVENTS: &str = "crates/claude-wire/src/control/hook/list.rs";
 
-/// The published events with the first paragraphs of their doc comments.
+/// Returns the published events with the first paragraphs of their doc comments.
 fn events() -> Result<Vec<(&'static str, String)>, String> {
     let source = read(&workspace::root().join(EVENTS))?;
     let with_doc = |event: &'static str| match doc(&source, event) {
@@ -21,7 +21,7 @@ fn events() -> Result<Vec<(&'static str, String)>, String> {
     HookInput::KNOWN.iter().copied().map(with_doc).collect()
 }
 
-/// Where the methods of responses are declared, and which events have those with a bound.
+/// The file that declares the methods of responses, and the events that have those with a bound.
 const RESPONSES: &str = "crates/claude-agent-kit/src/hook/response.rs";
 const CAPABILITIES: &str = "crates/claude-agent-kit/src/hook/capability.rs";
 
@@ -29,11 +29,11 @@ fn is_unseen(doc: &str) -> bool {
     doc.contains("not seen")
 }
 
-/// The events that the pinned CLI was not seen to call hooks for, as their docs say.
+/// Returns the events that the pinned CLI was not observed to fire, according to their docs.
 ///
 /// # Errors
 ///
-/// When the docs cannot be read.
+/// Returns an error when the docs cannot be read.
 pub fn unseen() -> Result<BTreeSet<String>, String> {
     let unseen = events()?.into_iter().filter(|(_, doc)| is_unseen(doc));
     Ok(unseen.map(|(event, _)| event.to_owned()).collect())
@@ -50,25 +50,25 @@ pub(super) fn table() -> Result<(String, String), String> {
         }
         let own = methods(&responses, &capabilities, event).into_iter();
         let can: Vec<String> = own.map(|(_, name)| format!("`{name}`")).collect();
-        let refusal = refusal(HookRefusal::of(event)).to_owned();
+        let refusal = refusal(HookDenial::for_event(event)).to_owned();
         rows.push([format!("`{event}`"), when, can.join(", "), refusal]);
     }
     let titles = ["event", "when", "the response can", "a refusal"];
     Ok(("hook events".to_owned(), markdown(titles, &rows)))
 }
 
-fn refusal(refusal: HookRefusal) -> &'static str {
+fn refusal(refusal: HookDenial) -> &'static str {
     match refusal {
-        HookRefusal::Deny => "denies",
-        HookRefusal::Block => "blocks",
-        HookRefusal::End => "ends the turn",
-        HookRefusal::Decline => "declines",
-        HookRefusal::Hide => "hides the text",
-        HookRefusal::Impossible => "–",
+        HookDenial::Deny => "denies",
+        HookDenial::Block => "blocks",
+        HookDenial::End => "ends the turn",
+        HookDenial::Decline => "declines",
+        HookDenial::Hide => "hides the text",
+        HookDenial::Impossible => "–",
     }
 }
 
-/// The first paragraph of the doc comment above the line that begins with this name.
+/// Returns the first paragraph of the doc comment above the line that starts with this name.
 fn doc(source: &str, event: &str) -> Option<String> {
     let mut comment = Vec::new();
     for line in source.lines().map(str::trim) {
@@ -89,8 +89,8 @@ fn doc(source: &str, event: &str) -> Option<String> {
     None
 }
 
-/// The methods of `HookResponse` that not all events have and this one has: those that create a
-/// response first, then those that change one.
+/// Returns the methods of `HookResponse` that only some events have, including this one: constructors first, then
+/// those that change a response.
 fn methods(responses: &str, capabilities: &str, event: &str) -> BTreeSet<(bool, String)> {
     let own = docs::functions(responses, &[&format!("impl HookResponse<{event}Input> {{")]);
     let shared = docs::functions(responses, &["impl<E: HookEvent> HookResponse<E> {"]);
@@ -105,7 +105,7 @@ fn methods(responses: &str, capabilities: &str, event: &str) -> BTreeSet<(bool, 
         .collect()
 }
 
-/// The inputs of the events that have a capability: what `capability!` lists after its last colon.
+/// Returns the inputs of the events that have a capability, from the list of `capability!`.
 fn events_with(capabilities: &str, capability: &str) -> BTreeSet<String> {
     let lists = capabilities.split("\ncapability!(").skip(1).filter_map(|rest| {
         let (list, _) = rest.split_once(");")?;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_methods_of_a_response_are_those_of_its_event_and_of_its_capabilities() {
+    fn methods_of_a_response_are_those_of_its_event_and_capabilities() {
         let responses = "impl<E: HookEvent> HookResponse<E> {\n    pub fn new() -> Self {\n    }\n    \
                          pub fn block(x: X) -> Self\n    where\n        E: CanBlock,\n    {\n    }\n    \
                          pub fn ask(self) -> Self\n    where\n        E: CanAsk,\n    {\n    }\n    \
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_docs_of_an_event_stand_above_its_name() {
+    fn docs_of_an_event_are_above_its_name() {
         let source = "/// Other.\nstruct Stop;\n\n    /// The model is done. CLI 1 calls hooks\n    \
                       /// for it.\n    ///\n    /// More.\n    #[x]\n    Stop(Input) -> Answer;\n    \
                       /// Failed.\n    StopFailure(Input);\n";

@@ -1,8 +1,7 @@
 //! Tables of the guide that are derived from the code.
 //!
-//! A line such as `<!-- table: options model.rs -->` marks a derived table: the rows below it, up to
-//! the first line that is not a row. `cargo xtask tables` writes them, and the test run fails when
-//! they are stale.
+//! A line such as `<!-- table: options model.rs -->` marks a derived table: the rows below it, up to the first line that is
+//! not a row. `cargo xtask tables` updates them, and the tests fail when they are stale.
 //!
 //! - [`docs`]: the doc comments of functions.
 //! - [`options`]: the setters of `Options`, by file.
@@ -19,7 +18,7 @@ use std::path::PathBuf;
 
 use crate::workspace;
 
-/// The command that writes all derived tables.
+/// The command that updates all derived tables.
 pub const COMMAND: &str = "cargo xtask tables";
 
 const MARKER: &str = "<!-- table: ";
@@ -28,11 +27,11 @@ const MARKER: &str = "<!-- table: ";
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Chapter {
-    /// Where it is stored.
+    /// The path of the chapter.
     pub path: PathBuf,
-    /// The text as it is stored.
+    /// The stored text.
     pub stored: String,
-    /// The text with the tables that follow from the code.
+    /// The text with up-to-date tables.
     pub derived: String,
 }
 
@@ -44,7 +43,7 @@ impl Chapter {
         Ok(Self { path, stored, derived })
     }
 
-    /// The first line that differs between what is stored and what is derived, from both.
+    /// Returns the first line that differs between the stored and the derived text, from both.
     pub fn difference(&self) -> Option<(&str, &str)> {
         let (mut stored, mut derived) = (self.stored.lines(), self.derived.lines());
         loop {
@@ -57,11 +56,11 @@ impl Chapter {
     }
 }
 
-/// The chapters with derived tables.
+/// Returns the chapters with derived tables.
 ///
 /// # Errors
 ///
-/// When a source or a chapter cannot be read, or a chapter lacks the marker of a table.
+/// Returns an error when a source or a chapter cannot be read, or a chapter lacks the marker of a table.
 pub fn chapters() -> Result<Vec<Chapter>, String> {
     Ok(vec![
         Chapter::read("options.md", &options::tables()?)?,
@@ -70,7 +69,7 @@ pub fn chapters() -> Result<Vec<Chapter>, String> {
     ])
 }
 
-/// A chapter with these tables below their markers. Other tables stay as they are.
+/// Returns a chapter with these tables below their markers. Other tables are left unchanged.
 fn filled(chapter: &str, tables: &[(String, String)]) -> Result<String, String> {
     let mut filled = String::with_capacity(chapter.len());
     let (mut in_derived, mut found) = (false, Vec::new());
@@ -94,7 +93,7 @@ fn filled(chapter: &str, tables: &[(String, String)]) -> Result<String, String> 
     }
 }
 
-/// A table in Markdown. A column without any text is left out.
+/// Formats a Markdown table. Empty columns are omitted.
 fn markdown<const N: usize>(titles: [&str; N], rows: &[[String; N]]) -> String {
     let kept: Vec<usize> =
         (0..N).filter(|at| rows.iter().any(|row| !row[*at].is_empty())).collect();
@@ -111,7 +110,7 @@ fn read(path: &std::path::Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The Rust files of a directory below the sources of the kit: names and texts, by name.
+/// Returns the names and texts of the Rust files in a directory of the kit, sorted by name.
 fn sources(folder: &str) -> Result<Vec<(String, String)>, String> {
     let folder = workspace::root().join("crates/claude-agent-kit/src").join(folder);
     let failed = |error| format!("{}: {error}", folder.display());
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marked_table_is_replaced_and_all_else_is_kept() {
+    fn marked_table_is_replaced_and_the_rest_is_kept() {
         let chapter = "# A\n<!-- table: x -->\n| old |\n|---|\n| 1 |\n\ntext\n| own |\n|---|\n";
         let tables = [("x".to_owned(), "| new |\n|---|\n".to_owned())];
         let filled = filled(chapter, &tables).unwrap();
@@ -140,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn a_chapter_without_the_marker_is_an_error() {
+    fn chapter_without_the_marker_is_an_error() {
         let tables = [("y".to_owned(), String::new())];
         let error = filled("<!-- table: x -->\n", &tables).unwrap_err();
         assert_eq!(error, "no table is marked with `<!-- table: y -->`");
     }
 
     #[test]
-    fn a_column_without_text_is_left_out() {
+    fn empty_column_is_omitted() {
         let rows = [["a".to_owned(), String::new(), "b|c".to_owned()]];
         let table = markdown(["1", "2", "3"], &rows);
         assert_eq!(table, "| 1 | 3 |\n|---|---|\n| a | b\\|c |\n");

@@ -2,10 +2,10 @@
 
 use super::{docs, markdown, sources};
 
-/// The file of operations that have a request and no method.
+/// The file with operations that have a request but no method.
 const REQUESTS: &str = "requests.rs";
 
-/// The openings of the blocks that declare methods.
+/// The first lines of the blocks that declare methods.
 const METHODS: [&str; 4] = [
     "operations! { Session:",
     "operations! { McpHandle:",
@@ -13,7 +13,7 @@ const METHODS: [&str; 4] = [
     "impl McpHandle<'_> {",
 ];
 
-/// A table for each file that declares operations.
+/// Returns a table for each file that declares operations.
 pub(super) fn tables() -> Result<Vec<(String, String)>, String> {
     let files = sources("session/operations")?;
     let declares = |source: &str| source.lines().any(|line| line.starts_with("operations! {"));
@@ -38,7 +38,7 @@ fn methods(source: &str) -> String {
     markdown(["method", "what it does"], &rows)
 }
 
-/// The lines `Request => Response;` with the doc comments above them.
+/// Formats the lines `Request => Response;` with the doc comments above them.
 fn requests(source: &str) -> String {
     let (mut rows, mut comment) = (Vec::new(), Vec::new());
     let declared = source.lines().skip_while(|line| *line != "requests! {");
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_those_with_docs_and_requests_are_those_of_the_list() {
+    fn documented_methods_and_listed_requests_are_found() {
         let source = "operations! { McpHandle:\n    /// Asks. More.\n    fn status() -> X { Y }\n}\n\
                       impl Session {\n    /// Rewinds\n    /// files.\n    pub async fn rewind(&self) {\n    }\n\n    \
                       fn inner(&self) {\n    }\n}\n";

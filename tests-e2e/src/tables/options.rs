@@ -1,5 +1,4 @@
-//! The setters of `Options` and of the values that group several of them: what they do, how the
-//! CLI is told, and the default.
+//! The setters of `Options` and of its groups: what they do, how they are sent to the CLI, and their defaults.
 
 use super::{docs, markdown, sources};
 
@@ -10,36 +9,36 @@ const GROUPS: [&str; 3] = ["Conversation", "Limits", "Timeouts"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setter {
-    /// The file that it stands in.
+    /// The file that declares it.
     pub file: String,
     /// The type that it belongs to: `Options`, or a group.
     pub owner: &'static str,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Whether it makes the value, and changes none.
+    /// Whether it creates the value instead of changing one.
     pub is_constructor: bool,
     /// The types of its arguments.
     pub types: Vec<String>,
     /// What it does.
     pub summary: String,
-    /// How the CLI is told: the sentence of its docs that begins with "Sent as".
+    /// How it is sent to the CLI: the sentence of its docs that starts with "Sent as".
     pub sent: Option<String>,
-    /// What holds without it: the sentence of its docs that begins with "Default:".
+    /// Its default: the sentence of its docs that starts with "Default:".
     pub default: Option<String>,
 }
 
 impl Setter {
-    /// The name in the public API.
+    /// Returns the name in the public API.
     pub fn item(&self) -> String {
         format!("{}::{}", self.owner, self.name)
     }
 
-    /// Whether the CLI is told by this flag.
+    /// Whether it is sent with this flag.
     pub fn has_flag(&self, flag: &str) -> bool {
         self.sent.as_deref().is_some_and(|sent| sent.split('`').any(|word| word == flag))
     }
 
-    /// Whether its value can hold a text: not if it is a switch, a number, a duration or a group of those.
+    /// Whether its value can contain a text: not if it is a flag, a number, a duration or a group of those.
     pub fn can_hold_text(&self) -> bool {
         const OTHERS: [&str; 11] = [
             "bool",
@@ -58,11 +57,11 @@ impl Setter {
     }
 }
 
-/// All setters, by file.
+/// Returns all setters, by file.
 ///
 /// # Errors
 ///
-/// When the sources cannot be read.
+/// Returns an error when the sources cannot be read.
 pub fn setters() -> Result<Vec<Setter>, String> {
     let files = sources("options")?;
     let owners = ["Options"].into_iter().chain(GROUPS);
@@ -71,7 +70,7 @@ pub fn setters() -> Result<Vec<Setter>, String> {
     Ok(owners.flat_map(in_files).collect())
 }
 
-/// The public functions of a type that take it by value; for a group, also those that make one.
+/// Returns the public functions of a type that take it by value; for a group, also its constructors.
 fn in_source(file: &str, owner: &'static str, source: &str) -> Vec<Setter> {
     let block = format!("impl {owner} {{");
     let found = docs::functions(source, &[block.as_str()]).into_iter();
@@ -98,7 +97,7 @@ fn in_source(file: &str, owner: &'static str, source: &str) -> Vec<Setter> {
     found.filter_map(setter).collect()
 }
 
-/// The types in `, a: b, c: d`. Those with commas of their own come in pieces.
+/// Returns the types in `, a: b, c: d`. Types that contain commas are split.
 fn types(arguments: &str) -> Vec<String> {
     let arguments = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
     arguments
@@ -106,7 +105,7 @@ fn types(arguments: &str) -> Vec<String> {
         .collect()
 }
 
-/// A table for each file that has setters, and for each group.
+/// Returns a table for each file with setters, and for each group.
 pub(super) fn tables() -> Result<Vec<(String, String)>, String> {
     let setters = setters()?;
     let parts = setters.chunk_by(|one, other| (one.owner, &one.file) == (other.owner, &other.file));
@@ -164,7 +163,7 @@ impl Other {
 ";
 
     #[test]
-    fn setters_are_found_in_every_form_in_which_they_are_written() {
+    fn setters_are_found_in_every_format() {
         let found = in_source("x.rs", "Options", SOURCE);
         let names: Vec<&str> = found.iter().map(|setter| setter.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
@@ -176,7 +175,7 @@ impl Other {
     }
 
     #[test]
-    fn members_of_a_group_are_found_with_what_makes_it() {
+    fn members_of_a_group_include_its_constructors() {
         let source = "impl Group {
     /// Makes one.
     pub fn one(id: impl Into<String>) -> Self {

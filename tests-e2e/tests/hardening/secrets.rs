@@ -183,9 +183,11 @@ fn conversation_content_is_never_shown() {
         drop(messages.next().await);
         shown.add("Debug of Session", format!("{session:?} {:?}", session.events()));
         // The tool was called, and its result reached the model.
-        let asked = harness.api().requests();
+        let requests = harness.api().requests();
         assert!(
-            asked.iter().any(|request| request.body.to_string().contains("content-7d1f0c-result"))
+            requests
+                .iter()
+                .any(|request| request.body.to_string().contains("content-7d1f0c-result"))
         );
         shown.assert_without(MARK, "a conversation");
     });

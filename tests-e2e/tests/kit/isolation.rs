@@ -10,7 +10,7 @@ use tests_e2e::harness::Harness;
 use crate::support::{HOST, hello, real, run};
 
 /// A mark that is in all of the configuration.
-const MARK: &str = "b41t";
+const MARK: &str = "m4rk";
 
 fn write(root: &Path, file: &str, text: &str) {
     let path = root.join(file);
@@ -104,7 +104,7 @@ fn session_without_isolation_uses_the_configuration() {
         let harness = Harness::real(hello(), real()).await.unwrap();
         create_configuration(&harness);
         let (messages, requests) = run_host(&harness, &["open"]);
-        assert_eq!(hooks_that_ran(&harness), ["b41t-local", "b41t-project", "b41t-user"]);
+        assert_eq!(hooks_that_ran(&harness), ["m4rk-local", "m4rk-project", "m4rk-user"]);
         for part in ["above", "project", "local", "dotted-user", "rule-user", "app"] {
             assert!(requests.contains(&format!("{MARK}-{part}")), "{part} did not reach the model");
         }

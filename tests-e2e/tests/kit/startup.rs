@@ -300,8 +300,8 @@ fn smallest_line_limit_is_enough_for_the_handshake() {
 
 #[test]
 fn missing_runtime_is_an_error_and_not_a_panic() {
-    let mut asked = pin!(query("hello", Options::new().cli_path(SIM)));
-    let polled = asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let mut start = pin!(query("hello", Options::new().cli_path(SIM)));
+    let polled = start.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     let Poll::Ready(Err(error)) = polled else { panic!("{polled:?}") };
     assert_helpful(&error, ErrorKind::NoRuntime, &["Tokio"]);
 }

@@ -56,11 +56,11 @@ pub(crate) fn cache_version(cli: &InstalledCli) {
         .env("PATH", "/usr/local/bin:/usr/bin:/bin");
     // In a separate thread: that of the caller may already drive a runtime.
     let known = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
+        let probe = scope.spawn(|| {
             let known = || run(Cli::find(&options)).is_ok();
             processes::wait_until(LIMIT, known)
         });
-        asking.join().unwrap()
+        probe.join().unwrap()
     });
     assert!(known, "{}", cli.path.display());
 }

@@ -155,9 +155,9 @@ fn held_answer_is_released_through_the_model() {
         let model: Model = sim.model();
         let session = in_time(Session::start(Options::new().simulated(sim))).await.unwrap();
         let turn = session.send("hi").await.unwrap();
-        let asked =
+        let run_query =
             model.wait_for_request(|request| request.last_prompt().as_deref() == Some("hi"));
-        in_time(asked).await;
+        in_time(run_query).await;
         model.release_held();
         assert_eq!(in_time(turn.finish()).await.unwrap().text, "Slowly.");
         in_time(session.stop()).await.unwrap();

@@ -12,9 +12,9 @@ use crate::support::{
 
 /// Returns a working CLI that reports this version and counts its probes.
 fn cli_printing(version: &str) -> FakeProgram {
-    let asked = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
+    let count_probe = "if [ \"$1\" = --version ]; then echo x >> \"${0%/*}/asked\"";
     let form = format!("case \"$1\" in --print) ;; *)\n{HANDSHAKE};; esac");
-    FakeProgram::bare(&format!("#!/bin/sh\n{asked}; {version}; exit; fi\n{form}\n{RESULT}"))
+    FakeProgram::bare(&format!("#!/bin/sh\n{count_probe}; {version}; exit; fi\n{form}\n{RESULT}"))
 }
 
 /// Returns how often the version was probed.

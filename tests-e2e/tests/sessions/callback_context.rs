@@ -20,8 +20,8 @@ fn permission_callback_can_change_the_mode_of_its_session() {
         Script::new().otherwise([write("one"), write("two"), Reply::text("Done.")])
     };
     on_both(script, async |harness| {
-        let asked = Notes::new();
-        let notes = asked.clone();
+        let calls = Notes::new();
+        let notes = calls.clone();
         let options = harness.options().can_use_tool(move |_, ctx| {
             let notes = notes.clone();
             async move {
@@ -34,7 +34,7 @@ fn permission_callback_can_change_the_mode_of_its_session() {
         let session = start(options).await;
         turn(&session, "run it").await;
         assert!(has_file(&harness, "one") && has_file(&harness, "two"));
-        assert_eq!(asked.all(), [session.session_id()], "the new mode allows the second call");
+        assert_eq!(calls.all(), [session.session_id()], "the new mode allows the second call");
         session.stop().await.unwrap();
     });
 }
@@ -69,8 +69,8 @@ fn session_handle_of_a_callback_does_not_keep_the_session_alive() {
         let held = Notes::<Session>::new();
         let contexts = Notes::new();
         let (sessions, notes) = (held.clone(), contexts.clone());
-        let asked = Arc::new(Notify::new());
-        let entered = asked.clone();
+        let called = Arc::new(Notify::new());
+        let entered = called.clone();
         let options = Options::new().can_use_tool(move |_, ctx| {
             sessions.add(ctx.session().unwrap());
             notes.add(ctx.clone());
@@ -83,7 +83,7 @@ fn session_handle_of_a_callback_does_not_keep_the_session_alive() {
         let (session, mut cli) = fake_cli::connect(options).await;
         let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}});
         cli.send(json!({"type": "control_request", "request_id": "1", "request": request})).await;
-        in_time(asked.notified()).await;
+        in_time(called.notified()).await;
         drop(session);
         assert!(cli.next_line().await.is_none(), "stdin is closed, because no owner is left");
         cli.exit(Exit::Code(0));

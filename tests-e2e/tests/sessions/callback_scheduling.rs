@@ -39,11 +39,11 @@ async fn read_response(cli: &mut FakeCli) -> (String, Value) {
 
 /// Asserts that an operation completes although a callback is still running.
 async fn assert_not_blocked(session: &Session, cli: &mut FakeCli) {
-    let answer = async {
-        let asked = cli.expect_request("mcp_status").await;
-        cli.respond(&asked, json!({"mcpServers": []})).await;
+    let respond = async {
+        let request = cli.expect_request("mcp_status").await;
+        cli.respond(&request, json!({"mcpServers": []})).await;
     };
-    let (status, ()) = in_time(async { tokio::join!(session.mcp().status(), answer) }).await;
+    let (status, ()) = in_time(async { tokio::join!(session.mcp().status(), respond) }).await;
     status.unwrap();
 }
 
@@ -101,9 +101,9 @@ fn callback_that_panics_before_its_first_await_fails_only_itself() {
         });
         let (_session, mut cli) = fake_cli::connect(options).await;
         cli.write(hook_request("panic").as_bytes()).await;
-        let (id, answer) = read_response(&mut cli).await;
+        let (id, response) = read_response(&mut cli).await;
         assert_eq!(id, "panic");
-        assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+        assert_eq!(response["hookSpecificOutput"]["permissionDecision"], "deny", "{response}");
         cli.write(hook_request("fine").as_bytes()).await;
         assert_eq!(read_response(&mut cli).await, ("fine".to_owned(), json!({})));
     });
@@ -136,9 +136,9 @@ fn cancelled_callback_sees_its_token_or_never_starts() {
 /// Returns a CLI that writes all `lines` at once, creates a file at the first response, reads
 /// `more` further responses and then sends its result.
 fn cli_writing(lines: &str, more: usize) -> FakeProgram {
-    let more = "read -r answer\n".repeat(more);
+    let more = "read -r response\n".repeat(more);
     FakeProgram::new(&format!(
-        "{HANDSHAKE}printf '%s' '{lines}'\nread -r answer\n: > answered\n{more}{RESULT}"
+        "{HANDSHAKE}printf '%s' '{lines}'\nread -r response\n: > answered\n{more}{RESULT}"
     ))
 }
 
@@ -178,8 +178,8 @@ fn callback_time_does_not_count_for_the_idle_timeout() {
             cli.send_result(&user).await;
             cli.exit(Exit::Code(0));
         };
-        let asked = async { query("go", options).await.unwrap().collect().await };
-        let (result, ()) = tokio::join!(asked, asks);
+        let pending_query = async { query("go", options).await.unwrap().collect().await };
+        let (result, ()) = tokio::join!(pending_query, asks);
         assert!(result.into_result().is_ok());
     });
 }

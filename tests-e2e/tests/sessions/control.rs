@@ -24,9 +24,9 @@ fn interrupt_ends_a_streaming_answer() {
         let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
         let mut story = session.send("story").await.unwrap();
         while !is_delta(&in_time(story.next()).await.unwrap().unwrap()) {}
-        let answer = session.interrupt().await.unwrap();
-        assert_eq!(answer.turns, [story.message_id().clone()]);
-        assert!(answer.still_queued.is_empty());
+        let response = session.interrupt().await.unwrap();
+        assert_eq!(response.turns, [story.message_id().clone()]);
+        assert!(response.still_queued.is_empty());
         let outcome = in_time(story.finish()).await.unwrap();
         assert!(outcome.result.is_error() && outcome.is_confirmed);
         assert_eq!(turn(&session, "again").await.text, "yes");
@@ -57,8 +57,8 @@ fn interrupt_ends_a_running_tool() {
 fn interrupt_of_an_idle_session_has_no_effect() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;
-        let answer = session.interrupt().await.unwrap();
-        assert!(answer.turns.is_empty() && answer.still_queued.is_empty());
+        let response = session.interrupt().await.unwrap();
+        assert!(response.turns.is_empty() && response.still_queued.is_empty());
         let outcome = turn(&session, "hello").await;
         assert!(!outcome.result.is_error());
         assert_eq!(outcome.text, "Hello.");
@@ -74,8 +74,8 @@ fn set_model_applies_from_the_next_request() {
         let model = || harness.api().requests().last().unwrap().model().to_owned();
         turn(&session, "hello").await;
         let usual = model();
-        let answer = session.set_model("claude-haiku-5-5").await.unwrap();
-        assert_eq!(answer.model.as_deref(), Some("claude-haiku-5-5"));
+        let response = session.set_model("claude-haiku-5-5").await.unwrap();
+        assert_eq!(response.model.as_deref(), Some("claude-haiku-5-5"));
         turn(&session, "hello again").await;
         assert_eq!(model(), "claude-haiku-5-5");
         session.reset_model().await.unwrap();
@@ -101,8 +101,8 @@ fn set_permission_mode_allows_a_tool_without_a_request() {
         let path = |name: &str| harness.project().join(name).to_string_lossy().into_owned();
         turn(&session, &path("before")).await;
         assert!(!has_file(&harness, "before"));
-        let answer = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
-        assert_eq!(answer.mode, Some(PermissionMode::AcceptEdits));
+        let response = session.set_permission_mode(PermissionMode::AcceptEdits).await.unwrap();
+        assert_eq!(response.mode, Some(PermissionMode::AcceptEdits));
         turn(&session, &path("after")).await;
         assert!(has_file(&harness, "after"));
         session.stop().await.unwrap();
@@ -214,12 +214,12 @@ fn a_thousand_sequential_and_sixty_concurrent_operations_succeed() {
             session.mcp().status().await.unwrap();
         }
         // Nearly the maximum number of pending operations, from many tasks.
-        let asking = (0..60).map(|_| {
+        let operations = (0..60).map(|_| {
             let session = session.clone();
             tokio::spawn(async move { session.mcp().status().await })
         });
-        for asked in asking.collect::<Vec<_>>() {
-            asked.await.unwrap().unwrap();
+        for operation in operations.collect::<Vec<_>>() {
+            operation.await.unwrap().unwrap();
         }
         session.stop().await.unwrap();
     });

@@ -35,8 +35,8 @@ fn conversation_can_be_resumed_and_forked() {
             assert_eq!(turn.finish().await.unwrap().text, "Seven.");
             assert_eq!(session.session_id().unwrap() == id, same);
             assert_eq!(session.is_resumed(), Some(true));
-            let asked = harness.api().requests();
-            let prompts = asked.last().unwrap().prompts();
+            let requests = harness.api().requests();
+            let prompts = requests.last().unwrap().prompts();
             assert!(
                 prompts.iter().any(|prompt| prompt.contains("The number is 7.")),
                 "{prompts:?}"
@@ -81,14 +81,14 @@ fn session_id_is_known_before_any_output() {
         let named = |collected: &claude_agent_kit::Collected| {
             collected.result().unwrap().session_id.clone().unwrap()
         };
-        let asked = query("The number is 7.", options()).await.unwrap();
-        let first = asked.session_id().unwrap().clone();
-        assert_eq!(named(&asked.collect().await), first);
+        let stream = query("The number is 7.", options()).await.unwrap();
+        let first = stream.session_id().unwrap().clone();
+        assert_eq!(named(&stream.collect().await), first);
         let forked = options().conversation(Conversation::fork(first.clone()));
-        let asked = query("Which number?", forked).await.unwrap();
-        let copy = asked.session_id().unwrap().clone();
+        let stream = query("Which number?", forked).await.unwrap();
+        let copy = stream.session_id().unwrap().clone();
         assert_ne!(copy, first);
-        let collected = asked.collect().await;
+        let collected = stream.collect().await;
         assert_eq!((named(&collected), collected.text()), (copy, "Seven.".to_owned()));
         let session = Session::open(options()).await.unwrap();
         let id = session.session_id().unwrap();
@@ -127,10 +127,10 @@ fn resume_or_start_reports_which_one_happened() {
         }
         let of_queries = "11111111-2222-4333-8444-666666666666";
         for expected in [false, true] {
-            let asked = query("The number is 7.", options(of_queries)).await.unwrap();
-            assert_eq!(asked.is_resumed(), Some(expected));
-            assert_eq!(asked.session_id().unwrap(), of_queries);
-            let collected = asked.collect().await.into_result().unwrap();
+            let stream = query("The number is 7.", options(of_queries)).await.unwrap();
+            assert_eq!(stream.is_resumed(), Some(expected));
+            assert_eq!(stream.session_id().unwrap(), of_queries);
+            let collected = stream.collect().await.into_result().unwrap();
             assert_eq!(collected.result().unwrap().session_id.as_ref().unwrap(), of_queries);
         }
         let requests = harness.api().requests();

@@ -98,8 +98,8 @@ impl Outcomes {
 /// Runs each of these operations with a time limit.
 macro_rules! run_operations {
     ($outcomes:ident: $( $target:ident.$method:ident($($argument:expr),*) )+) => {$(
-        let asked = in_time($target.$method($($argument),*)).await;
-        $outcomes.record(stringify!($target.$method($($argument),*)), asked);
+        let result = in_time($target.$method($($argument),*)).await;
+        $outcomes.record(stringify!($target.$method($($argument),*)), result);
     )+};
 }
 

@@ -205,8 +205,8 @@ fn interrupt_cancels_a_pending_hook_immediately() {
             .when("again", [Reply::text("yes")])
     };
     on_both(script, async |harness| {
-        let (asked, cancelled) = (Notes::new(), Notes::new());
-        let (entered, fired) = (asked.clone(), cancelled.clone());
+        let (calls, cancelled) = (Notes::new(), Notes::new());
+        let (entered, fired) = (calls.clone(), cancelled.clone());
         let options =
             harness.options().allowed_tools(["Bash"]).timeouts(Timeouts::new().cancel_grace(LIMIT));
         // The timeout must not end the hook in this test.
@@ -223,7 +223,7 @@ fn interrupt_cancels_a_pending_hook_immediately() {
         });
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the hook is called", || asked.len() == 1).await;
+        until("the hook is called", || calls.len() == 1).await;
         in_time(session.interrupt()).await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;

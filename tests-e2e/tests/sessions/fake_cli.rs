@@ -108,9 +108,9 @@ impl FakeCli {
     }
 
     /// Sends a successful response to a request of the host.
-    pub(crate) async fn respond(&mut self, request: &Value, answer: Value) {
+    pub(crate) async fn respond(&mut self, request: &Value, body: Value) {
         let id = &request["request_id"];
-        let response = json!({"subtype": "success", "request_id": id, "response": answer});
+        let response = json!({"subtype": "success", "request_id": id, "response": body});
         self.send(json!({"type": "control_response", "response": response})).await;
     }
 

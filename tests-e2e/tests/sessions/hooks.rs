@@ -115,26 +115,26 @@ fn asynchronous_hook_response_does_not_block() {
 #[test]
 fn hook_is_called_for_matching_tools_only() {
     on_all(touch_script, async |harness| {
-        let asked = Notes::new();
+        let called = Notes::new();
         let mut options = harness.options().allowed_tools(["Bash"]);
         for pattern in ["Bash", "Write|Edit", "Write|Bash"] {
-            let asked = asked.clone();
+            let called = called.clone();
             options = options.on(PreToolUse.matching(pattern), move |_, _| {
-                asked.add(pattern);
+                called.add(pattern);
                 async {}
             });
         }
         let contexts = Notes::new();
-        let (notes, calls_seen) = (asked.clone(), contexts.clone());
+        let (notes, calls_seen) = (called.clone(), contexts.clone());
         options = options.on(PreToolUse, move |call, context| {
             notes.add("none");
             calls_seen.add((call.tool_name, context));
             async {}
         });
         one_turn(options).await;
-        let mut asked = asked.all();
-        asked.sort_unstable();
-        assert_eq!(asked, ["Bash", "Write|Bash", "none"]);
+        let mut called = called.all();
+        called.sort_unstable();
+        assert_eq!(called, ["Bash", "Write|Bash", "none"]);
         let [(tool, context)] = contexts.all().try_into().unwrap();
         assert_eq!(tool.as_deref(), Some("Bash"));
         assert_eq!(context.callback_id.as_ref().unwrap(), "hook_3");
@@ -271,17 +271,17 @@ fn forty_calls_in_one_answer_call_forty_hooks() {
         Script::new().otherwise([reads, Reply::text("Done.")])
     };
     on_both(script, async |harness| {
-        let asked = Notes::new();
-        let notes = asked.clone();
+        let called = Notes::new();
+        let notes = called.clone();
         let options = harness.options().on(PreToolUse.matching("Read"), move |call, _| {
             notes.add(call.tool_use_id.map(|id| id.to_string()));
             async { HookResponse::deny("no") }
         });
         assert_eq!(one_turn(options).await.text, "Done.");
-        let mut asked = asked.all();
-        asked.sort();
-        asked.dedup();
-        assert_eq!(asked.len(), 40);
+        let mut called = called.all();
+        called.sort();
+        called.dedup();
+        assert_eq!(called.len(), 40);
         let last = harness.api().requests().into_iter().last().unwrap();
         assert_eq!(last.tool_results().len(), 40);
     });

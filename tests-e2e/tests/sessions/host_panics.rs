@@ -25,11 +25,11 @@ impl Drop for Explosive {
 
 /// Asserts that the session still performs operations.
 async fn assert_works(session: &Session, cli: &mut FakeCli) {
-    let (answer, ()) = tokio::join!(in_time(session.mcp().status()), async {
+    let (response, ()) = tokio::join!(in_time(session.mcp().status()), async {
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&request, json!({"mcpServers": []})).await;
     });
-    answer.unwrap();
+    response.unwrap();
 }
 
 fn on_one_thread<T>(future: impl Future<Output = T>) -> T {
@@ -80,13 +80,13 @@ fn panicking_waker_ends_nothing() {
         let mut messages = session.messages();
         let mut next = Box::pin(messages.next());
         assert!(next.as_mut().poll(&mut context).is_pending());
-        let mut asking = Box::pin(session.mcp().status());
-        assert!(asking.as_mut().poll(&mut context).is_pending());
+        let mut pending = Box::pin(session.mcp().status());
+        assert!(pending.as_mut().poll(&mut context).is_pending());
         let request = cli.expect_request("mcp_status").await;
         cli.send_text("hello").await;
         cli.respond(&request, json!({"mcpServers": []})).await;
         assert_works(&session, &mut cli).await;
-        in_time(asking).await.unwrap();
+        in_time(pending).await.unwrap();
         assert!(in_time(next).await.unwrap().is_ok());
     });
 }
@@ -126,8 +126,8 @@ fn blocking_callback_cancelled_before_it_has_a_thread_does_not_run() {
     runtime.block_on(in_time(async {
         let (free, held) = mpsc::channel::<()>();
         let held = Arc::new(std::sync::Mutex::new(held));
-        let asked = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let noted = asked.clone();
+        let called = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let noted = called.clone();
         let options = Options::new().on_blocking(PreToolUse, move |call, context| {
             noted.lock().unwrap().push(context.request_id.as_str().to_owned());
             drop(call);
@@ -144,6 +144,6 @@ fn blocking_callback_cancelled_before_it_has_a_thread_does_not_run() {
             free.send(()).unwrap();
             assert_eq!(cli.read_line().await["response"]["request_id"], id);
         }
-        assert_eq!(*asked.lock().unwrap(), ["first", "last"]);
+        assert_eq!(*called.lock().unwrap(), ["first", "last"]);
     }));
 }

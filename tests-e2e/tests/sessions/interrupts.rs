@@ -144,14 +144,14 @@ fn interrupt_gives_up_if_the_cli_never_reports_the_message() {
         let (session, mut cli) = fake_cli::connect(Options::new()).await;
         let turn = session.with_timeout(Duration::from_secs(5)).send("hello").await.unwrap();
         let user = cli.read_line().await;
-        let asked = async {
+        let reject_always = async {
             loop {
                 reject_withdrawal(&mut cli, &user).await;
             }
         };
         let interrupted = tokio::select! {
             interrupted = turn.interrupt() => interrupted,
-            () = asked => unreachable!("the interrupt never ends"),
+            () = reject_always => unreachable!("the interrupt never ends"),
         };
         assert_eq!(interrupted.unwrap(), TurnInterruption::StillQueued);
     });

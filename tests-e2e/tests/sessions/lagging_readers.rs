@@ -127,14 +127,14 @@ fn operation_completes_behind_unread_messages() {
             .limits(Limits::new().backlog_soft_bytes(16 * KIB).backlog_hard_bytes(1 << 30));
         let (session, mut cli) = fake_cli::connect(options).await;
         let mut messages = session.messages();
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.interrupt().await });
+        let interrupter = session.clone();
+        let interrupt = tokio::spawn(async move { interrupter.interrupt().await });
         let request = cli.expect_request("interrupt").await;
         for number in 0..10_000 {
             cli.send_text(&number.to_string()).await;
         }
         cli.respond(&request, serde_json::json!({"still_queued": []})).await;
-        in_time(asked).await.unwrap().unwrap();
+        in_time(interrupt).await.unwrap().unwrap();
         for _ in 0..10_000 {
             in_time(messages.next()).await.unwrap().unwrap();
         }

@@ -53,9 +53,9 @@ fn killed_cli_fails_all_waiters_immediately_and_loses_nothing() {
             let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
             assert!(killed.success());
             // An operation that is sent while the CLI dies fails, whichever comes first.
-            let asked = in_time(session.mcp().status()).await.unwrap_err();
-            assert_eq!(asked.kind(), ErrorKind::TransportClosed);
-            assert_eq!(asked.exit(), Some(Exit::Signal(9)), "{asked}");
+            let error = in_time(session.mcp().status()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TransportClosed);
+            assert_eq!(error.exit(), Some(Exit::Signal(9)), "{error}");
             let error = in_time(running.finish()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed);
             assert_eq!(error.exit(), Some(Exit::Signal(9)));
@@ -116,7 +116,7 @@ fn stop_leaves_a_complete_transcript_on_disk() {
 fn pending_operations_fail_when_the_cli_exits() {
     run(async {
         let (session, mut cli) = fake_cli::connect(Options::new()).await;
-        let asking: Vec<_> = (0..10)
+        let operations: Vec<_> = (0..10)
             .map(|_| {
                 let session = session.clone();
                 tokio::spawn(async move { session.mcp().status().await })
@@ -126,8 +126,8 @@ fn pending_operations_fail_when_the_cli_exits() {
             cli.expect_request("mcp_status").await;
         }
         cli.exit(Exit::Code(3));
-        for asked in asking {
-            let error = in_time(asked).await.unwrap().unwrap_err();
+        for operation in operations {
+            let error = in_time(operation).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
             assert_eq!(error.operation(), Some("mcp_status"));
         }
@@ -154,8 +154,8 @@ fn pending_operation_error_contains_a_late_exit_status() {
             cli.write_stderr("no space left\n").await;
             cli.exit(Exit::Code(3));
         };
-        let (asked, ()) = tokio::join!(session.mcp().status(), dies);
-        let error = asked.unwrap_err();
+        let (status, ()) = tokio::join!(session.mcp().status(), dies);
+        let error = status.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TransportClosed, "{error}");
         assert_eq!(error.exit(), Some(Exit::Code(3)), "{error}");
         assert_eq!(error.stderr_tail(), Some("no space left\n"), "{error}");
@@ -207,7 +207,7 @@ fn crash_during_the_handshake_fails_all_waiters() {
         let session = Session::open(fake.options()).await.unwrap();
         // The CLI exits when all three are waiting.
         let go = async { std::fs::write(fake.sibling("go"), "").unwrap() };
-        let (ready, asked, sent, ()) = in_time(async {
+        let (ready, status, sent, ()) = in_time(async {
             tokio::join!(session.ready(), session.mcp().status(), session.send("x"), go)
         })
         .await;
@@ -217,7 +217,7 @@ fn crash_during_the_handshake_fails_all_waiters() {
             (ErrorKind::ExitedDuringInit, Some(Exit::Code(7)))
         );
         assert!(error.stderr_tail().unwrap().contains("no licence"));
-        assert_eq!(asked.unwrap_err().kind(), ErrorKind::NotInitialized);
+        assert_eq!(status.unwrap_err().kind(), ErrorKind::NotInitialized);
         assert!(sent.is_err());
         let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
@@ -235,8 +235,8 @@ fn handshake_without_a_response_times_out() {
         let session = Session::open(options).await.unwrap();
         let error = in_time(session.ready()).await.unwrap_err();
         assert_eq!((error.kind(), error.limit()), (ErrorKind::InitializeTimeout, Some(SHORT)));
-        let asked = in_time(session.mcp().status()).await.unwrap_err();
-        assert_eq!(asked.kind(), ErrorKind::NotInitialized);
+        let error = in_time(session.mcp().status()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotInitialized);
     });
 }
 
@@ -414,12 +414,12 @@ fn stop_fails_pending_operations() {
     run(async {
         let (session, mut cli) =
             fake_cli::connect(Options::new().timeouts(Timeouts::new().exit_grace(LIMIT))).await;
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.mcp().status().await });
+        let handle_clone = session.clone();
+        let status = tokio::spawn(async move { handle_clone.mcp().status().await });
         cli.expect_request("mcp_status").await;
         let stopping = session.clone();
         let stop = tokio::spawn(async move { stopping.stop().await });
-        let error = in_time(asked).await.unwrap().unwrap_err();
+        let error = in_time(status).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SessionStopped);
         assert!(cli.next_line().await.is_none());
         cli.exit(Exit::Code(5));

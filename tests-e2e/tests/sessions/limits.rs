@@ -23,9 +23,9 @@ type StatusFuture =
 fn start_status_requests(session: &claude_agent_kit::Session, count: usize) -> Vec<StatusFuture> {
     let one = |_| -> StatusFuture {
         let session = session.clone();
-        let mut asking: StatusFuture = Box::pin(async move { session.mcp().status().await });
-        assert!(poll(&mut asking).is_pending());
-        asking
+        let mut future: StatusFuture = Box::pin(async move { session.mcp().status().await });
+        assert!(poll(&mut future).is_pending());
+        future
     };
     (0..count).map(one).collect()
 }
@@ -60,8 +60,8 @@ fn seventeenth_operation_before_the_handshake_is_rejected() {
         for request in &requests {
             cli.respond(request, json!({"mcpServers": []})).await;
         }
-        for asked in waiting {
-            in_time(asked).await.unwrap();
+        for operation in waiting {
+            in_time(operation).await.unwrap();
         }
     });
 }
@@ -82,8 +82,8 @@ fn sixty_fifth_pending_operation_is_rejected_and_dropped_ones_free_capacity() {
             let request = cli.expect_request("mcp_status").await;
             cli.respond(&request, json!({"mcpServers": [], "number": number})).await;
         }
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("number").unwrap().text(), "193");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("number").unwrap().text(), "193");
     });
 }
 
@@ -100,8 +100,8 @@ fn responses_are_matched_by_request_id() {
         cli.respond(&second, json!({"from": "the second, again"})).await;
         cli.respond_error(&first, "no").await;
         cli.respond(&first, json!({"from": "the first, too late"})).await;
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("from").unwrap().text(), "\"the second\"");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("from").unwrap().text(), "\"the second\"");
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlRejected);
         assert!(error.to_string().contains("no"), "{error}");
@@ -114,10 +114,10 @@ fn undecodable_response_fails_only_its_operation() {
         let (session, mut cli) = connect(Options::new()).await;
         for odd in [json!([7]), json!("what?"), json!({"still_queued": {"a": 1}})] {
             let interrupting = session.clone();
-            let asked = tokio::spawn(async move { interrupting.interrupt().await });
+            let operation = tokio::spawn(async move { interrupting.interrupt().await });
             let request = cli.expect_request("interrupt").await;
             cli.respond(&request, odd.clone()).await;
-            let error = in_time(asked).await.unwrap().unwrap_err();
+            let error = in_time(operation).await.unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::UndecodableResponse, "{odd}");
         }
         let mut pending = start_status_requests(&session, 1);
@@ -128,12 +128,12 @@ fn undecodable_response_fails_only_its_operation() {
         let error = in_time(pending.pop().unwrap()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::UndecodableResponse);
         // A successful response may be empty.
-        let asked = session.clone();
-        let asked = tokio::spawn(async move { asked.stop_task("t").await });
+        let second_handle = session.clone();
+        let operation = tokio::spawn(async move { second_handle.stop_task("t").await });
         let request = cli.expect_request("stop_task").await;
         let response = json!({"subtype": "success", "request_id": request["request_id"]});
         cli.send(json!({"type": "control_response", "response": response})).await;
-        in_time(asked).await.unwrap().unwrap();
+        in_time(operation).await.unwrap().unwrap();
     });
 }
 
@@ -149,8 +149,8 @@ fn late_response_is_discarded() {
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&late, json!({"late": true})).await;
         cli.respond(&request, json!({"late": false})).await;
-        let answer = in_time(pending.pop().unwrap()).await.unwrap();
-        assert_eq!(answer.extra.get("late").unwrap().text(), "false");
+        let response = in_time(pending.pop().unwrap()).await.unwrap();
+        assert_eq!(response.extra.get("late").unwrap().text(), "false");
     });
 }
 
@@ -238,16 +238,16 @@ fn invalid_requests_get_one_response_and_have_no_effect() {
         cli.send(json!({"type": "control_cancel_request", "request_id": "missing"})).await;
         cli.write(b"not JSON\n[1, 2]\n").await;
         cli.request_permission("f").await;
-        let mut answers = std::collections::BTreeMap::new();
+        let mut responses = std::collections::BTreeMap::new();
         for _ in 0..6 {
             let response = cli.read_line().await["response"].clone();
-            answers.insert(response["request_id"].as_str().unwrap().to_owned(), response);
+            responses.insert(response["request_id"].as_str().unwrap().to_owned(), response);
         }
-        let denied = |id: &str| answers[id].to_string().contains("\"deny\"");
-        assert!(denied("a") && denied("c") && denied("d"), "{answers:?}");
-        assert_eq!(answers["b"]["subtype"], "error");
-        assert_eq!(answers["e"]["subtype"], "error");
-        assert_eq!(answers["f"]["response"]["behavior"], "allow");
+        let denied = |id: &str| responses[id].to_string().contains("\"deny\"");
+        assert!(denied("a") && denied("c") && denied("d"), "{responses:?}");
+        assert_eq!(responses["b"]["subtype"], "error");
+        assert_eq!(responses["e"]["subtype"], "error");
+        assert_eq!(responses["f"]["response"]["behavior"], "allow");
         assert!(warnings.lock().unwrap().len() >= 6, "{warnings:?}");
         let mut pending = start_status_requests(&session, 1);
         let request = cli.expect_request("mcp_status").await;

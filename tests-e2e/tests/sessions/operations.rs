@@ -27,11 +27,11 @@ fn fields_with(names: &str, more: Value) -> Value {
     object
 }
 
-/// Reads the next request, and responds with `answer` and an unknown field.
-async fn respond_once(cli: &mut FakeCli, mut answer: Value) -> Value {
-    answer["novel"] = json!(1);
+/// Reads the next request, and responds with `response` and an unknown field.
+async fn respond_once(cli: &mut FakeCli, mut response: Value) -> Value {
+    response["novel"] = json!(1);
     let line = cli.read_line().await;
-    cli.respond(&line, answer).await;
+    cli.respond(&line, response).await;
     line["request"].clone()
 }
 
@@ -39,10 +39,10 @@ async fn respond_once(cli: &mut FakeCli, mut answer: Value) -> Value {
 async fn connect_with_capabilities(capabilities: &[&str]) -> (Session, FakeCli) {
     let (session, mut cli) = fake_cli::open(Options::new().file_checkpointing(true)).await;
     let request = cli.expect_request("initialize").await;
-    let answer = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
+    let response = json!({"capabilities": capabilities, "claude_code_version": "9.9.9",
                         "commands": [{"name": "wave"}], "models": [{"value": "opus"}],
                         "agents": [{"name": "general"}], "account": {"email": "a@b"}});
-    cli.respond(&request, answer).await;
+    cli.respond(&request, response).await;
     in_time(session.ready()).await.unwrap();
     (session, cli)
 }
@@ -57,22 +57,22 @@ const CAPABILITIES: &[&str] = &[
 /// Only the unknown field may be left untyped; an operation that is only acknowledged returns
 /// nothing.
 macro_rules! operations {
-    ($session:ident, $cli:ident, $asked:ident; $( $method:ident($($argument:expr),*)
-        asks { $($request:tt)* } $(gets $answer:expr)?; )+) => {$(
-        let answer = operations!(@answer $($answer)?);
+    ($session:ident, $cli:ident, $sent:ident; $( $method:ident($($argument:expr),*)
+        asks { $($request:tt)* } $(gets $response:expr)?; )+) => {$(
+        let response = operations!(@response $($response)?);
         let (given, request) =
-            tokio::join!($session.$method($($argument),*), respond_once($cli, answer));
+            tokio::join!($session.$method($($argument),*), respond_once($cli, response));
         let given = format!("{:?}", given.unwrap());
         assert_eq!(request, json!({ $($request)* }), stringify!($method));
         let unnamed = given.matches("Extra(Some(").count();
-        let expected = operations!(@unnamed $($answer)?);
+        let expected = operations!(@unnamed $($response)?);
         assert_eq!(unnamed, expected, "{}: {given}", stringify!($method));
-        $asked.push(request["subtype"].as_str().unwrap().to_owned());
+        $sent.push(request["subtype"].as_str().unwrap().to_owned());
     )+};
-    (@answer) => { json!({}) };
-    (@answer $answer:expr) => { $answer };
+    (@response) => { json!({}) };
+    (@response $response:expr) => { $response };
     (@unnamed) => { 0 };
-    (@unnamed $answer:expr) => { 1 };
+    (@unnamed $response:expr) => { 1 };
 }
 
 fn call() -> McpCall {
@@ -113,20 +113,20 @@ fn bytes() -> ReadFile {
 fn every_operation_has_a_request_and_a_typed_response() {
     run(async {
         let (session, mut cli) = connect_with_capabilities(CAPABILITIES).await;
-        let mut asked = vec!["initialize".to_owned(), "mcp_message".to_owned()];
-        steering(&session, &mut cli, &mut asked).await;
-        servers(&session, &mut cli, &mut asked).await;
-        files_and_settings(&session, &mut cli, &mut asked).await;
-        information(&session, &mut cli, &mut asked).await;
+        let mut sent = vec!["initialize".to_owned(), "mcp_message".to_owned()];
+        steering(&session, &mut cli, &mut sent).await;
+        servers(&session, &mut cli, &mut sent).await;
+        files_and_settings(&session, &mut cli, &mut sent).await;
+        information(&session, &mut cli, &mut sent).await;
         for subtype in HostRequest::KNOWN {
-            assert!(asked.iter().any(|other| other == subtype), "no operation sends `{subtype}`");
+            assert!(sent.iter().any(|other| other == subtype), "no operation sends `{subtype}`");
         }
         session.stop().await.unwrap();
     });
 }
 
-async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
-    operations! { session, cli, asked;
+async fn steering(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
+    operations! { session, cli, sent;
         interrupt() asks {"subtype": "interrupt"} gets fields("still_queued cancelled");
         interrupt_all() asks {"subtype": "interrupt", "cancel_queued": true}
             gets json!({"still_queued": ["a"], "cancelled": ["b"]});
@@ -158,7 +158,7 @@ async fn steering(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>)
     }
 }
 
-async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+async fn servers(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let tool = json!({"name": "add", "description": "Adds", "_meta": {},
                       "annotations": fields("readOnly destructive openWorld")});
     let server = fields_with(
@@ -166,7 +166,7 @@ async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) 
         json!({"name": "ext", "status": "connected", "tools": [tool]}),
     );
     let mcp = session.mcp();
-    operations! { mcp, cli, asked;
+    operations! { mcp, cli, sent;
         status() asks {"subtype": "mcp_status"} gets json!({"mcpServers": [server]});
         reconnect("ext") asks {"subtype": "mcp_reconnect", "serverName": "ext"};
         enable("ext") asks {"subtype": "mcp_toggle", "serverName": "ext", "enabled": true};
@@ -193,7 +193,7 @@ async fn servers(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) 
     }
 }
 
-async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+async fn files_and_settings(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let hook = fields(
         "event matcher source sourceLabel pluginName type displayText commandText contentLabel \
          condition timeout statusMessage runsOnce runsInBackground disabled editable",
@@ -203,7 +203,7 @@ async fn files_and_settings(session: &Session, cli: &mut FakeCli, asked: &mut Ve
     );
     let event = fields("name summary supportsMatcher hookCount");
     let rule = fields("behavior source rule description editability notInEffect");
-    operations! { session, cli, asked;
+    operations! { session, cli, sent;
         rewind_files("u-1") asks {"subtype": "rewind_files", "user_message_id": "u-1"}
             gets json!({"canRewind": true});
         preview_rewind("u-1")
@@ -259,7 +259,7 @@ fn seed() -> SeedReadState {
     seed
 }
 
-async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<String>) {
+async fn information(session: &Session, cli: &mut FakeCli, sent: &mut Vec<String>) {
     let window = fields("utilization resets_at");
     let limits = json!({"five_hour": window, "seven_day": window, "seven_day_oauth_apps": window,
         "seven_day_opus": window, "seven_day_sonnet": window,
@@ -274,7 +274,7 @@ async fn information(session: &Session, cli: &mut FakeCli, asked: &mut Vec<Strin
         "total_cost_usd total_api_duration_ms total_duration_ms \
          total_lines_added total_lines_removed model_usage",
     );
-    operations! { session, cli, asked;
+    operations! { session, cli, sent;
         reinitialize() asks {"subtype": "initialize"} gets fields("commands capabilities");
         context_usage() asks {"subtype": "get_context_usage"} gets context();
         request(request_with(|usage: &mut GetContextUsage| usage.detail = Some("full".to_owned())))

@@ -131,11 +131,11 @@ fn settings_change_blocked_by_a_hook_has_no_effect() {
             std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
             std::fs::write(&settings, "{}").unwrap();
             let notes = Notes::new();
-            let asked = notes.clone();
+            let calls = notes.clone();
             let options = harness.options().allowed_tools(["Bash"]);
             let options =
                 options.on(ConfigChange, move |_, _| {
-                    asked.add(());
+                    calls.add(());
                     async move {
                         if blocks { HookResponse::block("not now") } else { HookResponse::new() }
                     }
@@ -169,10 +169,10 @@ fn guard_still_denies_after_a_second_handshake() {
     run(async {
         let harness = Harness::real(bash(&["touch made"]), real()).await.unwrap();
         let notes = Notes::new();
-        let asked = notes.clone();
+        let calls = notes.clone();
         let options = harness.options().allowed_tools(["Bash"]);
         let options = options.on(PreToolUse.fail_closed(), move |_, _| {
-            asked.add(());
+            calls.add(());
             async { HookResponse::deny("never") }
         });
         let session = start(options).await;

@@ -94,8 +94,8 @@ async fn run_session(number: usize, good: &Harness, bad: &Harness) {
         _ => {
             let session = start(good.options()).await;
             let mut messages = session.messages();
-            let asked = session.mcp().status();
-            drop(asked);
+            let operation = session.mcp().status();
+            drop(operation);
             tokio::spawn(async move { session.stop().await });
             while let Some(item) = in_time(messages.next()).await {
                 item.unwrap();
@@ -208,8 +208,8 @@ fn runtime_shutdown_under_a_session_leaks_no_process_and_returns_an_error() {
         let session =
             theirs.spawn(async move { Session::start(options).await.unwrap() }).await.unwrap();
         let pid = session.pid().unwrap();
-        let (asking, mut messages) = (session.clone(), session.messages());
-        assert!(asking.mcp().status().await.is_ok());
+        let (second_handle, mut messages) = (session.clone(), session.messages());
+        assert!(second_handle.mcp().status().await.is_ok());
         theirs.shutdown_background();
         let error = in_time(session.mcp().status()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::RuntimeGone, "{error}");
@@ -218,7 +218,7 @@ fn runtime_shutdown_under_a_session_leaks_no_process_and_returns_an_error() {
         assert_eq!(in_time(session.stop()).await.unwrap_err().kind(), ErrorKind::RuntimeGone);
         let last = remaining_states(&session).await.pop();
         assert!(matches!(last, Some(SessionState::Failed(_))), "{last:?}");
-        drop((session, asking, messages));
+        drop((session, second_handle, messages));
         until("the process ends and is reaped", || !exists(pid)).await;
     });
 }

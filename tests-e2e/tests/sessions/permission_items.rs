@@ -38,9 +38,10 @@ fn tool_events(item: &Item) -> Vec<String> {
 
 /// Asserts that every request comes between its call and its result.
 fn assert_order(places: &[String], requests: usize) {
-    let asked: Vec<&String> = places.iter().filter(|place| place.starts_with("asks ")).collect();
-    assert_eq!(asked.len(), requests, "{places:?}");
-    for asks in asked {
+    let requested: Vec<&String> =
+        places.iter().filter(|place| place.starts_with("asks ")).collect();
+    assert_eq!(requested.len(), requests, "{places:?}");
+    for asks in requested {
         let call = asks.trim_start_matches("asks ");
         let at = |place: String| places.iter().position(|other| *other == place).unwrap();
         let order = [at(format!("calls {call}")), at(asks.clone()), at(format!("did {call}"))];
@@ -131,7 +132,7 @@ fn only_requests_for_the_permission_callback_are_items() {
         ])
     };
     on_both(script, async |harness| {
-        let asked = |options: Options| async {
+        let requested = |options: Options| async {
             let collected = query("run it", options).await.unwrap().collect().await;
             let requests = collected.items.iter().filter_map(Item::permission_request);
             requests.map(|request| request.tool_name.clone()).collect::<Vec<_>>()
@@ -139,10 +140,10 @@ fn only_requests_for_the_permission_callback_are_items() {
         let questions = harness.options().ask_user(|questions, _| async move {
             questions.iter().fold(Answers::new(), |answers, question| answers.choose(question, "A"))
         });
-        assert!(asked(questions.clone()).await.is_empty());
+        assert!(requested(questions.clone()).await.is_empty());
         let both = questions.can_use_tool(|_, _| async { Permission::allow() });
-        assert_eq!(asked(both).await, ["Bash"]);
-        assert!(asked(harness.options()).await.is_empty());
+        assert_eq!(requested(both).await, ["Bash"]);
+        assert!(requested(harness.options()).await.is_empty());
     });
 }
 

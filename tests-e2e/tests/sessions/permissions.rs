@@ -20,8 +20,8 @@ fn permission_callback_can_allow_deny_or_change_the_input() {
     on_all(
         || bash(&["touch allowed", "touch denied", "touch changed"]),
         async |harness| {
-            let asked = Notes::new();
-            let notes = asked.clone();
+            let called = Notes::new();
+            let notes = called.clone();
             let options = harness.options().can_use_tool(move |request, context| {
                 let command = command_of(Some(&request.input));
                 notes.add((request, context));
@@ -41,9 +41,9 @@ fn permission_callback_can_allow_deny_or_change_the_input() {
             assert!(!has_file(&harness, "denied") && !has_file(&harness, "changed"));
             assert!(model_received(&harness, "not on a Friday"));
             assert_eq!(outcome.result.permission_denials.as_slice().len(), 1);
-            let asked = asked.all();
-            assert_eq!(asked.len(), 3);
-            for (request, context) in asked {
+            let called = called.all();
+            assert_eq!(called.len(), 3);
+            for (request, context) in called {
                 assert_eq!(request.tool_name, "Bash");
                 assert_eq!(request.description.as_deref(), Some("Run it"));
                 assert!(request.tool_use_id.is_some() && request.session_id.is_some());
@@ -60,8 +60,8 @@ fn updated_permissions_apply_to_the_next_call() {
     on_both(
         || bash(&["touch one", "touch two"]),
         async |harness| {
-            let asked = Notes::new();
-            let notes = asked.clone();
+            let called = Notes::new();
+            let notes = called.clone();
             let options = harness.options().can_use_tool(move |_, _| {
                 notes.add(());
                 let update = PermissionUpdate::allow("Bash", "touch:*");
@@ -69,7 +69,7 @@ fn updated_permissions_apply_to_the_next_call() {
             });
             one_turn(options).await;
             assert!(has_file(&harness, "one") && has_file(&harness, "two"));
-            assert_eq!(asked.len(), 1);
+            assert_eq!(called.len(), 1);
         },
     );
 }
@@ -179,8 +179,8 @@ fn interrupt_cancels_a_pending_permission_callback() {
             .when("again", [Reply::text("yes")])
     };
     on_all(script, async |harness| {
-        let (asked, cancelled) = (Notes::new(), Notes::new());
-        let (entered, fired) = (asked.clone(), cancelled.clone());
+        let (called, cancelled) = (Notes::new(), Notes::new());
+        let (entered, fired) = (called.clone(), cancelled.clone());
         let options = harness.options().timeouts(Timeouts::new().cancel_grace(LIMIT)).can_use_tool(
             move |_, context| {
                 entered.add(());
@@ -195,7 +195,7 @@ fn interrupt_cancels_a_pending_permission_callback() {
         let (options, warnings) = record_warnings(options);
         let session = start(options).await;
         let running = session.send("run it").await.unwrap();
-        until("the callback is called", || asked.len() == 1).await;
+        until("the callback is called", || called.len() == 1).await;
         session.interrupt().await.unwrap();
         assert!(in_time(running.finish()).await.unwrap().result.is_error());
         until("the token has fired", || cancelled.len() == 1).await;

@@ -117,9 +117,9 @@ fn queued_message_runs_after_an_interrupt() {
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = send_queued(&session, "second").await;
-        let answer = session.interrupt().await.unwrap();
-        assert_eq!(answer.turns, [first.message_id().clone()]);
-        assert_eq!(answer.still_queued, [second.message_id().clone()]);
+        let response = session.interrupt().await.unwrap();
+        assert_eq!(response.turns, [first.message_id().clone()]);
+        assert_eq!(response.still_queued, [second.message_id().clone()]);
         assert!(in_time(first.finish()).await.unwrap().result.is_error());
         let second = in_time(second.finish()).await.unwrap();
         assert_eq!(second.text, "Two.");
@@ -163,9 +163,9 @@ fn interrupt_all_drops_queued_messages() {
         let mut first = session.send("first").await.unwrap();
         while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
         let second = send_queued(&session, "second").await;
-        let answer = session.interrupt_all().await.unwrap();
-        assert_eq!(answer.turns, [first.message_id().clone()]);
-        assert_eq!(answer.cancelled, [second.message_id().clone()]);
+        let response = session.interrupt_all().await.unwrap();
+        assert_eq!(response.turns, [first.message_id().clone()]);
+        assert_eq!(response.cancelled, [second.message_id().clone()]);
         let error = in_time(second.finish()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TurnCancelled);
         assert!(in_time(first.finish()).await.unwrap().result.is_error());

@@ -10,7 +10,7 @@ use claude_agent_kit::testing::{Mismatch, Recorder, Recording, Reply, Script};
 use claude_agent_kit::transport::{ChildFuture, Connection, InMemory, Launch};
 use claude_agent_kit::{Options, Permission, Session, Tool, ToolServer};
 use claude_agent_testkit::player::Player;
-use claude_agent_testkit::recording::What;
+use claude_agent_testkit::recording::EntryKind;
 use serde::Deserialize;
 use serde_json::json;
 use tests_e2e::harness::Harness;
@@ -122,7 +122,7 @@ async fn host(options: Options, rng: Rng) -> Vec<String> {
         let mut mine = Rng(rng.lock().unwrap().below(u64::MAX));
         async move { mine.yield_randomly().await }
     };
-    let (in_tool, before, after, asked) =
+    let (in_tool, before, after, in_permission) =
         (yield_randomly.clone(), yield_randomly.clone(), yield_randomly.clone(), yield_randomly);
     let look = Tool::new("look", "Looks at a place", move |place: Place| {
         let yield_randomly = in_tool();
@@ -149,7 +149,7 @@ async fn host(options: Options, rng: Rng) -> Vec<String> {
             }
         })
         .can_use_tool(move |_, _| {
-            let yield_randomly = asked();
+            let yield_randomly = in_permission();
             async move {
                 yield_randomly.await;
                 Permission::allow()
@@ -195,10 +195,14 @@ fn session_on_the_real_cli_is_replayed_strictly_with_any_timing() {
         let harness = Harness::real(model(), real()).await.unwrap();
         let recording = record(harness.options()).await;
         assert_eq!(interrupts(&recording), 0, "no tool runs after the host has stopped");
-        let ends = recording.entries.iter().rev().map(|entry| &entry.what);
-        let ends: Vec<_> = ends.take_while(|what| !matches!(what, What::Received(_))).collect();
+        let ends = recording.entries.iter().rev().map(|entry| &entry.kind);
+        let ends: Vec<_> =
+            ends.take_while(|what| !matches!(what, EntryKind::Received(_))).collect();
         assert!(
-            matches!(ends[..], [What::Exited(_), What::OutputClosed, What::InputClosed]),
+            matches!(
+                ends[..],
+                [EntryKind::Exited(_), EntryKind::StdoutClosed, EntryKind::StdinClosed]
+            ),
             "{ends:?}"
         );
         replay_with_seeds(&recording, 50).await;

@@ -25,15 +25,15 @@ fn group_shutdown_ends_its_runs_and_keeps_others() {
             let options = harness.options().group(&group);
             let session = start(options.clone()).await;
             drop(session.send("story").await.unwrap());
-            let asked = query("story", options.clone()).await.unwrap();
+            let stream = query("story", options.clone()).await.unwrap();
             let other = start(harness.options()).await;
             assert_eq!(group.len(), 2);
-            let pids = [session.pid().unwrap(), asked.pid().unwrap()];
+            let pids = [session.pid().unwrap(), stream.pid().unwrap()];
             assert_eq!(in_time(group.shutdown(LIMIT)).await, 0);
             assert!(group.is_empty() && pids.iter().all(|pid| !exists(*pid)));
             assert!(matches!(session.state(), SessionState::Stopped(_)), "{:?}", session.state());
             // The interrupt of the shutdown sequence may produce a result before the end.
-            let error = in_time(asked.collect()).await.into_result().unwrap_err();
+            let error = in_time(stream.collect()).await.into_result().unwrap_err();
             let kinds = [ErrorKind::SessionStopped, ErrorKind::Interrupted];
             assert!(kinds.contains(&error.kind()), "{error}");
             assert!(!other.state().is_final());
@@ -52,14 +52,14 @@ fn query_stopped_before_its_result_ends_with_an_error() {
     run(async {
         let group = RunGroup::new();
         let (options, mut clis) = fake_cli::with_fake_clis(Options::new().group(&group));
-        let asked = query("story", options).await.unwrap();
+        let stream = query("story", options).await.unwrap();
         let mut cli = clis.recv().await.unwrap();
         cli.handshake().await;
         let stopping = tokio::spawn(async move { group.shutdown(LIMIT).await });
         while cli.next_line().await.is_some() {}
         cli.exit(claude_agent_kit::Exit::Code(0));
         assert_eq!(in_time(stopping).await.unwrap(), 0);
-        let collected = in_time(asked.collect()).await;
+        let collected = in_time(stream.collect()).await;
         assert_eq!(collected.error.unwrap().kind(), ErrorKind::SessionStopped);
     });
 }

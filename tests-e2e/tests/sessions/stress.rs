@@ -26,8 +26,8 @@ fn interrupt_completes_while_a_callback_sleeps() {
     run(async {
         for path in [SIM, real().path.to_str().unwrap()] {
             let harness = Harness::sim_process(script(), path).await.unwrap();
-            let asked = Arc::new(tokio::sync::Notify::new());
-            let (entered, gone) = (asked.clone(), Arc::new(tokio::sync::Notify::new()));
+            let called = Arc::new(tokio::sync::Notify::new());
+            let (entered, gone) = (called.clone(), Arc::new(tokio::sync::Notify::new()));
             let cancelled = gone.clone();
             let options = harness
                 .options()
@@ -45,7 +45,7 @@ fn interrupt_completes_while_a_callback_sleeps() {
                 });
             let session = Session::start(options).await.unwrap();
             let turn = session.send("run").await.unwrap();
-            asked.notified().await;
+            called.notified().await;
             session.interrupt().await.unwrap();
             gone.notified().await;
             assert!(turn.finish().await.unwrap().result.is_error());
@@ -172,15 +172,15 @@ fn forty_tools_in_one_answer_call_their_hooks() {
         Script::new().when("forty", [calls, Reply::text("done")])
     };
     on_all(script, async |harness| {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counter = asked.clone();
+        let called = Arc::new(AtomicUsize::new(0));
+        let counter = called.clone();
         let options = harness.options().on(PreToolUse, move |_, _| {
             counter.fetch_add(1, Ordering::Relaxed);
             async { claude_agent_kit::hook::HookResponse::deny("no") }
         });
         let session = Session::start(options).await.unwrap();
         let outcome = session.send("forty").await.unwrap().finish().await.unwrap();
-        assert_eq!((outcome.text.as_str(), asked.load(Ordering::Relaxed)), ("done", 40));
+        assert_eq!((outcome.text.as_str(), called.load(Ordering::Relaxed)), ("done", 40));
         assert_eq!(std::fs::read_dir(harness.project()).unwrap().count(), 0);
         session.stop().await.unwrap();
     });

@@ -127,11 +127,11 @@ fn first_message_stream_includes_earlier_messages() {
         session.ready().await.unwrap();
         cli.send_text("after the handshake").await;
         // When the response arrives, the message before it has been read.
-        let asking = session.clone();
-        let asked = tokio::spawn(async move { asking.mcp().status().await });
+        let second_handle = session.clone();
+        let status = tokio::spawn(async move { second_handle.mcp().status().await });
         let request = cli.expect_request("mcp_status").await;
         cli.respond(&request, json!({})).await;
-        in_time(asked).await.unwrap().unwrap();
+        in_time(status).await.unwrap().unwrap();
         let (mut first, mut second) = (session.messages(), session.messages());
         cli.send_text("at last").await;
         for text in ["before the handshake", "after the handshake", "at last"] {

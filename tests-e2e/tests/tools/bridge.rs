@@ -38,9 +38,9 @@ pub(crate) async fn read_response(cli: &mut FakeCli) -> (String, Value) {
 /// Sends an MCP message and returns the response.
 async fn request_mcp(cli: &mut FakeCli, message: Value) -> Value {
     send_mcp(cli, "m", "calc", message).await;
-    let (id, answer) = read_response(cli).await;
+    let (id, response) = read_response(cli).await;
     assert_eq!(id, "m");
-    answer
+    response
 }
 
 async fn connect_calc(server: ToolServer) -> (Session, FakeCli) {
@@ -123,8 +123,8 @@ fn invalid_mcp_messages_get_errors_with_unchanged_ids() {
             (json!({"id": 8}), json!(8), json!(-32600)),
             (json!("text"), json!(null), json!(-32600)),
         ] {
-            let answer = request_mcp(&mut cli, message.clone()).await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &code), "{message}");
+            let response = request_mcp(&mut cli, message.clone()).await;
+            assert_eq!((&response["id"], &response["error"]["code"]), (&id, &code), "{message}");
         }
         let ping =
             request_mcp(&mut cli, json!({"id": 9_007_199_254_740_993_u64, "method": "ping"})).await;
@@ -135,14 +135,14 @@ fn invalid_mcp_messages_get_errors_with_unchanged_ids() {
             json!({"method": "notifications/cancelled", "params": {"requestId": 99}}),
             json!({"id": 5, "result": {}}),
         ] {
-            let answer = request_mcp(&mut cli, message).await;
-            assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}));
+            let response = request_mcp(&mut cli, message).await;
+            assert_eq!(response, json!({"jsonrpc": "2.0", "result": {}}));
         }
         assert!(noted.lock().unwrap().is_empty());
         send_mcp(&mut cli, "u", "missing", call(3, "add", json!({}))).await;
-        let (id, answer) = read_response(&mut cli).await;
-        assert_eq!((id.as_str(), &answer["error"]["code"]), ("u", &json!(-32601)));
-        assert_eq!(answer["id"], 3);
+        let (id, response) = read_response(&mut cli).await;
+        assert_eq!((id.as_str(), &response["error"]["code"]), ("u", &json!(-32601)));
+        assert_eq!(response["id"], 3);
     });
 }
 
@@ -171,10 +171,10 @@ fn wrong_arguments_are_reported_with_the_field_and_the_reason() {
             ),
             ("count", json!({"pairs": [{"a": 1}]}), "Invalid arguments: `pairs[0]`: missing field"),
         ] {
-            let answer = request_mcp(&mut cli, call(1, tool, arguments.clone())).await;
-            let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
-            assert!(text.starts_with(expected), "{arguments}: {answer}");
-            assert_eq!(answer["result"]["isError"], text.starts_with("Invalid"), "{answer}");
+            let response = request_mcp(&mut cli, call(1, tool, arguments.clone())).await;
+            let text = response["result"]["content"][0]["text"].as_str().unwrap_or_default();
+            assert!(text.starts_with(expected), "{arguments}: {response}");
+            assert_eq!(response["result"]["isError"], text.starts_with("Invalid"), "{response}");
         }
         // Missing arguments are an empty object.
         let none = json!({"id": 1, "method": "tools/call", "params": {"name": "add"}});
@@ -283,12 +283,12 @@ fn raw_server_response_is_forwarded_except_for_the_id() {
         let echo = request_mcp(&mut cli, json!({"id": "e", "method": "echo", "params": [1]})).await;
         assert_eq!(echo, json!({"id": "e", "jsonrpc": "2.0", "result": [1]}));
         for method in ["nothing", "text", "panic", "fail"] {
-            let answer = request_mcp(&mut cli, json!({"id": 5, "method": method})).await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(5), &json!(-32603)));
+            let response = request_mcp(&mut cli, json!({"id": 5, "method": method})).await;
+            assert_eq!((&response["id"], &response["error"]["code"]), (&json!(5), &json!(-32603)));
         }
         for notification in ["fail", "panic", "echo"] {
-            let answer = request_mcp(&mut cli, json!({"method": notification})).await;
-            assert_eq!(answer, json!({"jsonrpc": "2.0", "result": {}}), "{notification}");
+            let response = request_mcp(&mut cli, json!({"method": notification})).await;
+            assert_eq!(response, json!({"jsonrpc": "2.0", "result": {}}), "{notification}");
         }
     });
 }
@@ -342,8 +342,8 @@ fn server_notifications_are_sent_in_order() {
         assert_eq!(method, "notifications/tools/list_changed");
         cli.respond_error(&notification, "not now").await;
         // The tool returned the rejection as its error.
-        let (_, answer) = read_response(&mut cli).await;
-        assert_eq!(answer["result"]["isError"], true);
+        let (_, response) = read_response(&mut cli).await;
+        assert_eq!(response["result"]["isError"], true);
     });
 }
 

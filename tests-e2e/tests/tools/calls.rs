@@ -291,16 +291,16 @@ fn progress_is_sent_and_the_context_identifies_the_call() {
                 ctx.client.log("info", "counted").await?;
                 let pong = ctx.client.request("ping", None).await?;
                 // Without a token nothing is sent; the context shows that there was one.
-                let asked = format!("{ctx:?}").contains("progress_token: Some");
-                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string(), asked));
+                let has_token = format!("{ctx:?}").contains("progress_token: Some");
+                notes.add((ctx.tool_use_id, ctx.session_id, pong.to_string(), has_token));
                 Ok(3)
             }
         };
         let server = calc().tool("count", "Counts", count);
         one_turn(with_server(&harness, server)).await;
         assert_eq!(texts(&harness), ["3"]);
-        let (tool_use_id, session_id, pong, asked) = called.all().remove(0);
-        assert!(asked, "the CLI did not request progress");
+        let (tool_use_id, session_id, pong, has_token) = called.all().remove(0);
+        assert!(has_token, "the CLI did not request progress");
         assert!(tool_use_id.is_some() && session_id.is_some());
         assert!(pong.contains(r#""result":{}"#), "{pong}");
     });

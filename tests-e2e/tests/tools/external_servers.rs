@@ -116,13 +116,13 @@ fn servers_can_be_set_in_a_running_session() {
         let session = start(harness.options().allowed_tools(["mcp__out"])).await;
         let server = StdioServer::new(MCP_SERVER).env(MARK, "set");
         let servers = McpServers::new().with("out", server);
-        let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
-        assert_eq!(answer.added.as_slice(), ["out"]);
+        let response = in_time(session.mcp().set_servers(servers)).await.unwrap();
+        assert_eq!(response.added.as_slice(), ["out"]);
         in_time(session.mcp().wait_for(["out"], LIMIT)).await.unwrap();
         turn(&session, "echo").await;
         assert_eq!(texts(&harness), ["set: hello"]);
-        let answer = in_time(session.mcp().set_servers(json!({}))).await.unwrap();
-        assert_eq!(answer.removed.as_slice(), ["out"]);
+        let response = in_time(session.mcp().set_servers(json!({}))).await.unwrap();
+        assert_eq!(response.removed.as_slice(), ["out"]);
         assert!(names(&session).await.is_empty());
         session.stop().await.unwrap();
     });
@@ -141,9 +141,9 @@ fn setting_servers_keeps_those_of_the_options() {
             (more(), vec![], vec![], vec!["calc", "more", "out"]),
             (McpServers::new(), vec![], vec!["more"], vec!["calc", "out"]),
         ] {
-            let answer = in_time(session.mcp().set_servers(servers)).await.unwrap();
-            assert_eq!(answer.added.as_slice(), added);
-            assert_eq!(answer.removed.as_slice(), removed);
+            let response = in_time(session.mcp().set_servers(servers)).await.unwrap();
+            assert_eq!(response.added.as_slice(), added);
+            assert_eq!(response.removed.as_slice(), removed);
             let mut names = names(&session).await;
             names.sort();
             assert_eq!(names, left);
@@ -176,9 +176,9 @@ fn cli_replaces_all_servers_except_external_ones_of_the_options() {
             (json!({"out": outside()}), vec!["out"], vec!["calc"]),
             (json!({}), vec![], vec!["out"]),
         ] {
-            let answer = set_exactly(&session, servers).await;
-            assert_eq!(answer.added.as_slice(), added);
-            assert_eq!(answer.removed.as_slice(), removed);
+            let response = set_exactly(&session, servers).await;
+            assert_eq!(response.added.as_slice(), added);
+            assert_eq!(response.removed.as_slice(), removed);
         }
         assert!(names(&session).await.is_empty());
         session.stop().await.unwrap();

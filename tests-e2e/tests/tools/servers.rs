@@ -41,8 +41,8 @@ fn wait_uses_the_last_status_if_the_cli_stops_responding() {
     on_paused_clock(async {
         let (session, mut cli) = connect(Options::new()).await;
         let answers_once = async {
-            let asked = cli.expect_request("mcp_status").await;
-            cli.respond(&asked, json!({"mcpServers": []})).await;
+            let request = cli.expect_request("mcp_status").await;
+            cli.respond(&request, json!({"mcpServers": []})).await;
             cli
         };
         let limit = Duration::from_secs(10);

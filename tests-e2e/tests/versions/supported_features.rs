@@ -103,8 +103,8 @@ fn permission_callback_can_allow_and_deny() {
     on_each(
         || bash(&["touch allowed", "touch denied"]),
         async |harness| {
-            let asked = Notes::new();
-            let notes = asked.clone();
+            let called = Notes::new();
+            let notes = called.clone();
             let options = harness.options().permission_mode(PermissionMode::Default);
             let options = options.can_use_tool(move |request, _| {
                 let command = command_of(Some(&request.input));
@@ -120,7 +120,7 @@ fn permission_callback_can_allow_and_deny() {
             one_turn(options).await;
             assert!(has_file(&harness, "allowed") && !has_file(&harness, "denied"));
             assert!(model_received(&harness, "not on a Friday"));
-            assert_eq!(asked.len(), 2);
+            assert_eq!(called.len(), 2);
         },
     );
 }
@@ -129,8 +129,8 @@ fn permission_callback_can_allow_and_deny() {
 #[test]
 fn permission_callback_is_called_or_a_warning_explains_why_not() {
     on_each(touch_script, async |harness| {
-        let asked = Notes::new();
-        let (notes, warnings) = (asked.clone(), Notes::new());
+        let called = Notes::new();
+        let (notes, warnings) = (called.clone(), Notes::new());
         let codes = warnings.clone();
         let options = harness.options().on_warning(move |warning| codes.add(warning.code()));
         let options = options.can_use_tool(move |_, _| {
@@ -139,7 +139,7 @@ fn permission_callback_is_called_or_a_warning_explains_why_not() {
         });
         one_turn(options).await;
         let warned = warnings.all().contains(&WarningCode::PermissionCallbackShadowed);
-        assert_eq!(asked.len() == 0, warned);
+        assert_eq!(called.len() == 0, warned);
         assert_eq!(has_file(&harness, "made"), warned);
     });
 }

@@ -14,7 +14,7 @@ use claude_wire::control::{
 };
 use claude_wire::id::CallbackId;
 use claude_wire::launch::Problem;
-use claude_wire::session::{DeliveredPermissions, HookPlan, HookRefusal, SessionLimits};
+use claude_wire::session::{DeliveredPermissions, HookDenial, HookPlan, SessionLimits};
 use claude_wire::{Json, Number};
 
 use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
@@ -72,7 +72,7 @@ pub(crate) struct HookPlans {
     pub(crate) plans: BTreeMap<CallbackId, HookPlan>,
     /// The `hooks` field of `initialize`; `None` without hooks.
     pub(crate) matchers: Option<BTreeMap<String, Vec<HookMatcher>>>,
-    pub(crate) permission_limit: Option<Duration>,
+    pub(crate) permission_timeout: Option<Duration>,
 }
 
 /// Fields that were omitted from a raw hook response because the event does not support them.
@@ -168,7 +168,7 @@ impl Registry {
             let mut matcher = HookMatcher::new(target.pattern.clone(), [id.clone()]);
             matcher.timeout = Some(Number::from(timeout_of_cli(timeout)));
             // If blocking would make the model continue, the CLI must not block on its own.
-            let blocks = fail_closed && HookRefusal::of(&target.event).is_blocking();
+            let blocks = fail_closed && HookDenial::for_event(&target.event).is_blocking();
             matcher.on_failure = blocks.then_some(OnFailure::Block);
             matchers.entry(target.event.to_string()).or_default().push(matcher);
             plans.insert(id, HookPlan::new(target.event.clone(), timeout, fail_closed));
@@ -176,7 +176,7 @@ impl Registry {
         HookPlans {
             plans,
             matchers: self.has_hooks().then_some(matchers),
-            permission_limit: self.permission_timeout,
+            permission_timeout: self.permission_timeout,
         }
     }
 

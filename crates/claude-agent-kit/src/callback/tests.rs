@@ -32,7 +32,7 @@ fn hook_ids_follow_the_order_of_registration() {
     let plans: Vec<_> = plan
         .plans
         .iter()
-        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.limit, plan.fail_closed))
+        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.timeout, plan.fail_closed))
         .collect();
     let millis = Duration::from_millis;
     assert_eq!(
@@ -68,7 +68,7 @@ fn callback_plan_is_empty_without_callbacks() {
             && plan.plans.is_empty()
             && plan.matchers.is_none()
     );
-    assert_eq!((plan.permission_limit, registry.cancel_grace), (None, SECOND));
+    assert_eq!((plan.permission_timeout, registry.cancel_grace), (None, SECOND));
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn options_for_all_callbacks_reach_the_plan() {
         .timeouts(Timeouts::new().cancel_grace(Duration::ZERO));
     let plan = options.host.callbacks.plan();
     let hook = plan.plans.values().next().unwrap();
-    assert_eq!((hook.limit, hook.fail_closed), (Duration::from_secs(90), true));
-    assert_eq!(plan.permission_limit, Some(SECOND));
+    assert_eq!((hook.timeout, hook.fail_closed), (Duration::from_secs(90), true));
+    assert_eq!(plan.permission_timeout, Some(SECOND));
     assert_eq!(options.host.callbacks.cancel_grace, Duration::ZERO);
     assert!(options.host.needs.hooks && options.host.needs.permission_callback);
 }
@@ -248,8 +248,8 @@ async fn recorded_question_gets_the_recorded_answer() {
 
 #[tokio::test]
 async fn questions_and_tool_permissions_use_separate_callbacks() {
-    let asking = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
-    let both = asking.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
+    let with_questions = Options::new().ask_user_blocking(|_, _| Answers::decline("away"));
+    let both = with_questions.clone().can_use_tool_blocking(|_, _| Permission::deny("never"));
     let deciding = Options::new().can_use_tool(|_, _| async { Ok(Permission::deny("never")) });
     let message = async |options: &Options, scenario: &str| {
         let answer = run(options, recorded(scenario, "can_use_tool").1).await.unwrap();
@@ -259,8 +259,8 @@ async fn questions_and_tool_permissions_use_separate_callbacks() {
     };
     assert_eq!(message(&both, "ask_user_question").await, "away");
     assert_eq!(message(&both, "permission_allow").await, "never");
-    assert_eq!(message(&asking, "ask_user_question").await, "away");
-    assert!(message(&asking, "permission_allow").await.contains("no callback"));
+    assert_eq!(message(&with_questions, "ask_user_question").await, "away");
+    assert!(message(&with_questions, "permission_allow").await.contains("no callback"));
     assert_eq!(message(&deciding, "ask_user_question").await, "never");
 }
 

@@ -1,7 +1,7 @@
 //! What probably was the cause, and what to do: first by what stderr says, then by how the process
 //! ended and whether it had written anything.
 
-use claude_wire::session::{Exit, Failure};
+use claude_wire::session::{Exit, RunFailure};
 
 use super::Evidence;
 use super::login::tells_of_login;
@@ -18,46 +18,46 @@ fn clue(hint: impl Into<String>, help: impl Into<String>) -> Clue {
 }
 
 /// What points to the cause of a failure.
-pub(super) fn of(failure: &Failure, evidence: &Evidence) -> Option<Clue> {
+pub(super) fn of(failure: &RunFailure, evidence: &Evidence) -> Option<Clue> {
     let by_stderr = || of_stderr(evidence);
     match failure {
-        Failure::Process { stopped: true, .. } => by_stderr().or_else(|| {
+        RunFailure::Process { stopped: true, .. } => by_stderr().or_else(|| {
             Some(clue(
                 "nothing more could come from it",
                 "look at stderr, and see whether something else closed its output",
             ))
         }),
-        Failure::Process { exit, silent, .. } => by_stderr().or_else(|| of_exit(*exit, *silent)),
-        Failure::ExitedDuringInit(exit) => {
+        RunFailure::Process { exit, silent, .. } => by_stderr().or_else(|| of_exit(*exit, *silent)),
+        RunFailure::ExitedDuringInit(exit) => {
             by_stderr().or_else(|| of_exit(*exit, evidence.nothing_on_stdout()))
         }
-        Failure::NonZeroExitAfterResult(_) => Some(clue(
+        RunFailure::NonZeroExitAfterResult(_) => Some(clue(
             "`strict_exit_status` makes that an error",
             "look at stderr, or do without `strict_exit_status`",
         )),
-        Failure::InitializeTimeout(_) => by_stderr().or_else(|| Some(of_silence(evidence))),
-        Failure::InitializeRejected(_) => by_stderr().or_else(|| {
+        RunFailure::InitializeTimeout(_) => by_stderr().or_else(|| Some(of_silence(evidence))),
+        RunFailure::InitializeRejected(_) => by_stderr().or_else(|| {
             Some(clue(
                 "it does not accept what the options ask for",
                 "correct what it names, or update the CLI",
             ))
         }),
-        Failure::IdleTimeout => by_stderr().or_else(|| {
+        RunFailure::IdleTimeout => by_stderr().or_else(|| {
             Some(clue(
                 "the API or a tool took too long, or the network is gone",
                 "raise `Timeouts::idle`, or leave it out",
             ))
         }),
-        Failure::StdinNotRead(_) => Some(clue(
+        RunFailure::StdinNotRead(_) => Some(clue(
             "it keeps sending requests without reading the responses",
             "check that stdin of the CLI is connected and that nothing between the host and the \
              CLI holds it back; let callbacks and tools return less",
         )),
-        Failure::TooManyMalformed(..) => Some(clue(
+        RunFailure::TooManyMalformedLines(..) => Some(clue(
             "whatever writes them is not the CLI",
             "see that the executable is the CLI and that nothing else writes to its stdout",
         )),
-        Failure::LineTooLong(_) => Some(clue(
+        RunFailure::LineTooLong(_) => Some(clue(
             "a tool or a prompt holds something large",
             "raise `Limits::max_line_bytes`, or let tools return less",
         )),
@@ -260,7 +260,7 @@ fn of_signal(signal: i32) -> Clue {
 mod tests {
     use super::*;
 
-    fn hint(failure: &Failure, stderr: &str, stdout: &str) -> String {
+    fn hint(failure: &RunFailure, stderr: &str, stdout: &str) -> String {
         let evidence = Evidence {
             stderr_tail: stderr.into(),
             stdout_tail: stdout.to_owned(),
@@ -270,15 +270,15 @@ mod tests {
         clue.map(|clue| format!("{} -> {}", clue.hint, clue.help)).unwrap_or_default()
     }
 
-    fn ended(exit: Exit) -> Failure {
-        Failure::Process { exit, stopped: false, silent: true }
+    fn ended(exit: Exit) -> RunFailure {
+        RunFailure::Process { exit, stopped: false, silent: true }
     }
 
     /// Whatever the exit, each text of stderr gives its hint and its help.
     fn check(cases: &[(&str, &str, &str)]) {
         for (stderr, hinted, help) in cases {
             for exit in [Exit::Code(1), Exit::Code(127), Exit::Signal(9)] {
-                for failure in [ended(exit), Failure::ExitedDuringInit(exit)] {
+                for failure in [ended(exit), RunFailure::ExitedDuringInit(exit)] {
                     let told = hint(&failure, &format!("before\n{stderr}\nafter"), "");
                     let (hint, suggested) = told.split_once(" -> ").unwrap();
                     assert!(hint.contains(hinted), "{stderr}: {told}");
@@ -396,21 +396,21 @@ mod tests {
         ] {
             let told = hint(&ended(exit), "", "");
             assert!(told.contains(hinted), "{exit:?}: {told}");
-            assert_eq!(hint(&Failure::ExitedDuringInit(exit), "", ""), told, "{exit:?}");
+            assert_eq!(hint(&RunFailure::ExitedDuringInit(exit), "", ""), told, "{exit:?}");
         }
     }
 
     #[test]
     fn it_matters_whether_anything_was_written() {
-        let wrote = |exit| Failure::Process { exit, stopped: false, silent: false };
+        let wrote = |exit| RunFailure::Process { exit, stopped: false, silent: false };
         for code in [0, 1] {
             let told = hint(&wrote(Exit::Code(code)), "", "");
             assert_ne!(told, hint(&ended(Exit::Code(code)), "", ""), "{code}");
-            assert_eq!(hint(&Failure::ExitedDuringInit(Exit::Code(code)), "", "{}"), told);
+            assert_eq!(hint(&RunFailure::ExitedDuringInit(Exit::Code(code)), "", "{}"), told);
         }
         // A code that nobody knows says nothing.
         assert_eq!(hint(&wrote(Exit::Code(3)), "", ""), "");
-        let late = Failure::InitializeTimeout(std::time::Duration::from_secs(60));
+        let late = RunFailure::InitializeTimeout(std::time::Duration::from_secs(60));
         assert!(hint(&late, "", "").contains("nothing at all"));
         assert!(hint(&late, "", "hello").contains("no answer"));
     }

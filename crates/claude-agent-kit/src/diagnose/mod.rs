@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use claude_wire::id::SessionId;
-use claude_wire::session::{Exit, Failure};
+use claude_wire::session::{Exit, RunFailure};
 
 use self::clue::{Clue, NO_CONVERSATION, NO_MESSAGE};
 use crate::cli::CliVersion;
@@ -34,7 +34,7 @@ pub(crate) struct Evidence {
     /// The end of stdout before the handshake ended, masked already.
     pub(crate) stdout_tail: String,
     /// The last line of stdout that was not a message, its first 4 KiB.
-    pub(crate) last_other_line: Option<Bytes>,
+    pub(crate) last_malformed_line: Option<Bytes>,
     pub(crate) session_id: Option<SessionId>,
     /// Why stdout could not be read any more.
     pub(crate) read_error: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Evidence {
 }
 
 /// Why a run or a session failed.
-pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
+pub(crate) fn failure(failure: &RunFailure, evidence: &Evidence) -> Error {
     if let Some(error) = unknown_option(failure, evidence) {
         return error;
     }
@@ -61,78 +61,78 @@ pub(crate) fn failure(failure: &Failure, evidence: &Evidence) -> Error {
     }
     let error = told(kind_of(failure, evidence), &happened, clue, evidence);
     error.with(|facts| match failure {
-        Failure::Process { exit, stopped, .. } => {
+        RunFailure::Process { exit, stopped, .. } => {
             facts.exit = Some(*exit);
             facts.stopped_by_sdk = *stopped;
         }
-        Failure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
-        Failure::ExitedDuringInit(exit) => {
+        RunFailure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
+        RunFailure::ExitedDuringInit(exit) => {
             facts.exit = Some(*exit);
         }
-        Failure::InitializeTimeout(limit) => {
+        RunFailure::InitializeTimeout(limit) => {
             facts.limit = Some(*limit);
         }
-        Failure::LineTooLong(size) => facts.size = Some(*size),
-        Failure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
-        Failure::TooManyMalformed(_, last) => {
+        RunFailure::LineTooLong(size) => facts.size = Some(*size),
+        RunFailure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),
+        RunFailure::TooManyMalformedLines(_, last) => {
             facts.line = Some(masked(&last.line, &evidence.mask));
         }
-        Failure::InitializeRejected(_) | Failure::IdleTimeout => facts.exit = evidence.exit,
+        RunFailure::InitializeRejected(_) | RunFailure::IdleTimeout => facts.exit = evidence.exit,
     })
 }
 
-fn kind_of(failure: &Failure, evidence: &Evidence) -> ErrorKind {
+fn kind_of(failure: &RunFailure, evidence: &Evidence) -> ErrorKind {
     let missing =
         [NO_CONVERSATION, NO_MESSAGE].iter().any(|words| evidence.stderr_tail.contains(words));
     match failure {
-        Failure::ExitedDuringInit(_) | Failure::InitializeTimeout(_) if missing => {
+        RunFailure::ExitedDuringInit(_) | RunFailure::InitializeTimeout(_) if missing => {
             ErrorKind::ConversationNotFound
         }
-        Failure::ExitedDuringInit(_) => ErrorKind::ExitedDuringInit,
-        Failure::InitializeTimeout(_) => ErrorKind::InitializeTimeout,
-        Failure::InitializeRejected(_) => ErrorKind::InitializeRejected,
-        Failure::IdleTimeout => ErrorKind::IdleTimeout,
-        Failure::LineTooLong(_) => ErrorKind::LineTooLong,
-        Failure::TooManyMalformed(..) => ErrorKind::TooManyDecodeErrors,
-        Failure::NonZeroExitAfterResult(_) => ErrorKind::NonZeroExit,
-        Failure::StdinNotRead(_) => ErrorKind::StdinNotRead,
-        Failure::Process { .. } => ErrorKind::ProcessFailed,
+        RunFailure::ExitedDuringInit(_) => ErrorKind::ExitedDuringInit,
+        RunFailure::InitializeTimeout(_) => ErrorKind::InitializeTimeout,
+        RunFailure::InitializeRejected(_) => ErrorKind::InitializeRejected,
+        RunFailure::IdleTimeout => ErrorKind::IdleTimeout,
+        RunFailure::LineTooLong(_) => ErrorKind::LineTooLong,
+        RunFailure::TooManyMalformedLines(..) => ErrorKind::TooManyDecodeErrors,
+        RunFailure::NonZeroExitAfterResult(_) => ErrorKind::NonZeroExit,
+        RunFailure::StdinNotRead(_) => ErrorKind::StdinNotRead,
+        RunFailure::Process { .. } => ErrorKind::ProcessFailed,
     }
 }
 
-fn happened(failure: &Failure, evidence: &Evidence) -> String {
+fn happened(failure: &RunFailure, evidence: &Evidence) -> String {
     let cli = evidence.cli();
     match failure {
-        Failure::Process { stopped: true, .. } => {
+        RunFailure::Process { stopped: true, .. } => {
             format!("{cli} closed its output without a result, did not end, and was stopped")
         }
-        Failure::Process { exit, silent, .. } => {
+        RunFailure::Process { exit, silent, .. } => {
             let said = if *silent { " without having written anything" } else { "" };
             format!("{cli} ended with {exit}{said}")
         }
-        Failure::NonZeroExitAfterResult(exit) => {
+        RunFailure::NonZeroExitAfterResult(exit) => {
             format!("{cli} ended with {exit} although its last result was not an error")
         }
-        Failure::ExitedDuringInit(exit) => {
+        RunFailure::ExitedDuringInit(exit) => {
             format!("{cli} ended with {exit} before it answered the handshake")
         }
-        Failure::InitializeTimeout(limit) => {
+        RunFailure::InitializeTimeout(limit) => {
             format!("{cli} did not answer the handshake within {limit:?}")
         }
-        Failure::InitializeRejected(reason) => {
+        RunFailure::InitializeRejected(reason) => {
             let reason = evidence.mask.apply_limited(reason, TEXT_BYTES);
             format!("{cli} refused the handshake: {}", shortened(&reason))
         }
-        Failure::IdleTimeout => {
+        RunFailure::IdleTimeout => {
             format!("{cli} was silent for longer than `Timeouts::idle` allows, and was stopped")
         }
-        Failure::TooManyMalformed(count, last) => {
+        RunFailure::TooManyMalformedLines(count, last) => {
             format!("{count} lines in a row were no messages; the last: {last}")
         }
-        Failure::StdinNotRead(bytes) => {
+        RunFailure::StdinNotRead(bytes) => {
             format!("{cli} does not read stdin: {bytes} bytes of responses wait to be written")
         }
-        Failure::LineTooLong(size) => {
+        RunFailure::LineTooLong(size) => {
             format!("{cli} wrote a line of {size} bytes, more than `Limits::max_line_bytes` allows")
         }
     }
@@ -152,7 +152,7 @@ fn told(kind: ErrorKind, happened: &str, clue: Option<Clue>, evidence: &Evidence
     error.with(|facts| {
         facts.stderr_tail = evidence.stderr_if_any();
         facts.stdout_tail = Some(evidence.stdout_tail.clone()).filter(|tail| !tail.is_empty());
-        facts.line = evidence.last_other_line.as_ref().map(|line| masked(line, &evidence.mask));
+        facts.line = evidence.last_malformed_line.as_ref().map(|line| masked(line, &evidence.mask));
         facts.session_id.clone_from(&evidence.session_id);
         facts.detected = evidence.cli_version;
     })
@@ -173,19 +173,19 @@ fn masked_line<'a>(line: &'a str, mask: &Mask) -> Cow<'a, str> {
 }
 
 /// A CLI that does not know a flag says so and ends, whatever else was waited for.
-fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
+fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
     // Something else may complain in these words to the stderr of a CLI that works.
     match failure {
-        Failure::Process { silent: true, .. }
-        | Failure::ExitedDuringInit(_)
-        | Failure::InitializeTimeout(_)
-        | Failure::InitializeRejected(_) => {}
-        Failure::Process { silent: false, .. }
-        | Failure::NonZeroExitAfterResult(_)
-        | Failure::IdleTimeout
-        | Failure::LineTooLong(_)
-        | Failure::TooManyMalformed(..)
-        | Failure::StdinNotRead(_) => return None,
+        RunFailure::Process { silent: true, .. }
+        | RunFailure::ExitedDuringInit(_)
+        | RunFailure::InitializeTimeout(_)
+        | RunFailure::InitializeRejected(_) => {}
+        RunFailure::Process { silent: false, .. }
+        | RunFailure::NonZeroExitAfterResult(_)
+        | RunFailure::IdleTimeout
+        | RunFailure::LineTooLong(_)
+        | RunFailure::TooManyMalformedLines(..)
+        | RunFailure::StdinNotRead(_) => return None,
     }
     let lines = || evidence.stderr_tail.lines();
     let option = lines()
@@ -219,15 +219,15 @@ fn unknown_option(failure: &Failure, evidence: &Evidence) -> Option<Error> {
         facts.detected = evidence.cli_version;
         facts.stderr_tail = evidence.stderr_if_any();
         facts.exit = match failure {
-            Failure::Process { exit, .. }
-            | Failure::NonZeroExitAfterResult(exit)
-            | Failure::ExitedDuringInit(exit) => Some(*exit),
-            Failure::InitializeTimeout(_)
-            | Failure::InitializeRejected(_)
-            | Failure::IdleTimeout
-            | Failure::LineTooLong(_)
-            | Failure::TooManyMalformed(..)
-            | Failure::StdinNotRead(_) => evidence.exit,
+            RunFailure::Process { exit, .. }
+            | RunFailure::NonZeroExitAfterResult(exit)
+            | RunFailure::ExitedDuringInit(exit) => Some(*exit),
+            RunFailure::InitializeTimeout(_)
+            | RunFailure::InitializeRejected(_)
+            | RunFailure::IdleTimeout
+            | RunFailure::LineTooLong(_)
+            | RunFailure::TooManyMalformedLines(..)
+            | RunFailure::StdinNotRead(_) => evidence.exit,
         };
     }))
 }
@@ -247,7 +247,7 @@ impl Evidence {
 
     /// Whether nothing was written before the handshake ended.
     fn nothing_on_stdout(&self) -> bool {
-        self.stdout_tail.trim().is_empty() && self.last_other_line.is_none()
+        self.stdout_tail.trim().is_empty() && self.last_malformed_line.is_none()
     }
 
     fn stderr_if_any(&self) -> Option<Arc<str>> {
@@ -261,7 +261,7 @@ impl Evidence {
         if !stderr.is_empty() {
             quoted = format!("; stderr ends with {stderr:?}");
         }
-        if let Some(line) = &self.last_other_line {
+        if let Some(line) = &self.last_malformed_line {
             let line = String::from_utf8_lossy(line);
             let line = shortened(&masked_line(&line, &self.mask));
             quoted = format!("{quoted}; the last line of stdout that is no message is {line:?}");

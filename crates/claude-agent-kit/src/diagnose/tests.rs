@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_wire::control::{ControlOutcome, ControlResponse};
 use claude_wire::id::RequestId;
-use claude_wire::session::Refusal;
+use claude_wire::session::Rejection;
 
 use super::*;
 
@@ -21,44 +21,44 @@ fn evidence(stderr: &str) -> Evidence {
     }
 }
 
-fn ended(code: i32) -> Failure {
-    Failure::Process { exit: Exit::Code(code), stopped: false, silent: true }
+fn ended(code: i32) -> RunFailure {
+    RunFailure::Process { exit: Exit::Code(code), stopped: false, silent: true }
 }
 
 /// Returns every failure that can occur before the handshake has completed.
-fn startup_failures() -> [Failure; 4] {
+fn startup_failures() -> [RunFailure; 4] {
     [
         ended(1),
-        Failure::ExitedDuringInit(Exit::Code(1)),
-        Failure::InitializeTimeout(Duration::from_secs(60)),
-        Failure::InitializeRejected("no".to_owned()),
+        RunFailure::ExitedDuringInit(Exit::Code(1)),
+        RunFailure::InitializeTimeout(Duration::from_secs(60)),
+        RunFailure::InitializeRejected("no".to_owned()),
     ]
 }
 
 #[test]
 fn every_failure_has_a_kind_a_cause_and_help() {
-    let stopped = Failure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
+    let stopped = RunFailure::Process { exit: Exit::Signal(15), stopped: true, silent: false };
     for (cause, kind, part) in [
         (ended(1), ErrorKind::ProcessFailed, "exit code 1 without having written anything"),
         (stopped, ErrorKind::ProcessFailed, "did not end, and was stopped"),
         (
-            Failure::ExitedDuringInit(Exit::Signal(9)),
+            RunFailure::ExitedDuringInit(Exit::Signal(9)),
             ErrorKind::ExitedDuringInit,
             "signal 9 before it answered the handshake",
         ),
         (
-            Failure::InitializeTimeout(Duration::from_secs(60)),
+            RunFailure::InitializeTimeout(Duration::from_secs(60)),
             ErrorKind::InitializeTimeout,
             "within 60s",
         ),
         (
-            Failure::InitializeRejected("bad agents".to_owned()),
+            RunFailure::InitializeRejected("bad agents".to_owned()),
             ErrorKind::InitializeRejected,
             "refused the handshake: bad agents",
         ),
-        (Failure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
-        (Failure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
-        (Failure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
+        (RunFailure::IdleTimeout, ErrorKind::IdleTimeout, "Timeouts::idle"),
+        (RunFailure::LineTooLong(99), ErrorKind::LineTooLong, "a line of 99 bytes"),
+        (RunFailure::StdinNotRead(99), ErrorKind::StdinNotRead, "does not read stdin: 99 bytes"),
     ] {
         let error = failure(&cause, &evidence("first\nlast words\n"));
         let text = error.to_string();
@@ -77,9 +77,9 @@ fn every_failure_has_a_kind_a_cause_and_help() {
 #[test]
 fn failure_details_are_available_from_the_error() {
     let mut seen = evidence("");
-    seen.last_other_line = Some(Bytes::from_static(b"Segmentation fault"));
+    seen.last_malformed_line = Some(Bytes::from_static(b"Segmentation fault"));
     seen.read_error = Some("reset by peer".to_owned());
-    let cause = Failure::Process { exit: Exit::Code(3), stopped: true, silent: false };
+    let cause = RunFailure::Process { exit: Exit::Code(3), stopped: true, silent: false };
     let error = failure(&cause, &seen);
     assert_eq!(error.exit(), Some(Exit::Code(3)));
     assert!(error.stopped_by_sdk());
@@ -88,15 +88,15 @@ fn failure_details_are_available_from_the_error() {
     let text = error.to_string();
     assert!(text.contains("Segmentation fault") && text.contains("reset by peer"), "{text}");
 
-    let late = Failure::InitializeTimeout(Duration::from_secs(7));
+    let late = RunFailure::InitializeTimeout(Duration::from_secs(7));
     let error = failure(&late, &evidence(""));
     assert_eq!(error.limit(), Some(Duration::from_secs(7)));
     let mut seen = evidence("");
     seen.stdout_tail = "welcome".to_owned();
-    let error = failure(&Failure::ExitedDuringInit(Exit::Code(4)), &seen);
+    let error = failure(&RunFailure::ExitedDuringInit(Exit::Code(4)), &seen);
     assert_eq!(error.exit(), Some(Exit::Code(4)));
     assert_eq!(error.stdout_tail(), Some("welcome"));
-    assert_eq!(failure(&Failure::LineTooLong(99), &seen).size(), Some(99));
+    assert_eq!(failure(&RunFailure::LineTooLong(99), &seen).size(), Some(99));
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn error_omits_the_value_of_an_unknown_flag_and_keeps_the_help() {
 
 #[test]
 fn unknown_flag_after_startup_does_not_blame_the_version() {
-    let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
-    for cause in [worked, Failure::IdleTimeout, Failure::LineTooLong(1)] {
+    let worked = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    for cause in [worked, RunFailure::IdleTimeout, RunFailure::LineTooLong(1)] {
         let error = failure(&cause, &evidence(UNKNOWN));
         assert_ne!(error.kind(), ErrorKind::UnsupportedCliVersion, "{cause:?}");
     }
@@ -188,18 +188,18 @@ fn errors_never_show_a_secret() {
     let seen = |stderr: String| Evidence {
         stderr_tail: mask.apply(&stderr).into(),
         stdout_tail: mask.apply(&planted).into_owned(),
-        last_other_line: Some(Bytes::from(planted.clone())),
+        last_malformed_line: Some(Bytes::from(planted.clone())),
         read_error: Some(planted.clone()),
         mask: mask.clone(),
         ..Evidence::default()
     };
-    let worked = Failure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    let worked = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     let causes = startup_failures().into_iter().chain([
         worked,
-        Failure::InitializeRejected(planted.clone()),
-        Failure::IdleTimeout,
-        Failure::LineTooLong(1),
-        Failure::StdinNotRead(1),
+        RunFailure::InitializeRejected(planted.clone()),
+        RunFailure::IdleTimeout,
+        RunFailure::LineTooLong(1),
+        RunFailure::StdinNotRead(1),
     ]);
     for cause in causes {
         let option = format!("error: unknown option '--x={secret}'\n");
@@ -215,15 +215,15 @@ fn errors_never_show_a_secret() {
     }
 }
 
-fn rejected(error: &str, code: Option<&str>) -> Refusal {
+fn rejected(error: &str, code: Option<&str>) -> Rejection {
     let response = ControlResponse::error("req_1", error).response;
     let ControlOutcome::Error(mut failure) = response else { panic!("an error is one") };
     failure.error_code = code.map(str::to_owned);
-    Refusal::Rejected(failure)
+    Rejection::ByCli(failure)
 }
 
 /// Returns every rejection with its kind.
-fn rejections(text: &str) -> Vec<(Refusal, ErrorKind)> {
+fn rejections(text: &str) -> Vec<(Rejection, ErrorKind)> {
     let request_id = RequestId::from("req_2");
     vec![
         (rejected(text, None), ErrorKind::ControlRejected),
@@ -231,19 +231,19 @@ fn rejections(text: &str) -> Vec<(Refusal, ErrorKind)> {
         (rejected(text, Some("unsupported_request")), ErrorKind::Unsupported),
         (rejected("Unsupported control request subtype: x", None), ErrorKind::Unsupported),
         (
-            Refusal::TimedOut { request_id, limit: Duration::from_secs(30) },
+            Rejection::TimedOut { request_id, timeout: Duration::from_secs(30) },
             ErrorKind::ControlTimeout,
         ),
-        (Refusal::ResponseTooLarge(99), ErrorKind::ResponseTooLarge),
-        (Refusal::UndecodableResponse(text.to_owned()), ErrorKind::UndecodableResponse),
-        (Refusal::InitQueueFull, ErrorKind::InitQueueFull),
-        (Refusal::TooManyPending, ErrorKind::TooManyPending),
-        (Refusal::NotInitialized, ErrorKind::NotInitialized),
-        (Refusal::InputEnded, ErrorKind::InputEnded),
-        (Refusal::Stopped, ErrorKind::SessionStopped),
-        (Refusal::Closed(text.to_owned()), ErrorKind::TransportClosed),
-        (Refusal::CheckpointingNotEnabled, ErrorKind::CheckpointingNotEnabled),
-        (Refusal::Unencodable(text.to_owned()), ErrorKind::InvalidOptions),
+        (Rejection::ResponseTooLarge(99), ErrorKind::ResponseTooLarge),
+        (Rejection::UndecodableResponse(text.to_owned()), ErrorKind::UndecodableResponse),
+        (Rejection::HandshakeQueueFull, ErrorKind::InitQueueFull),
+        (Rejection::TooManyPending, ErrorKind::TooManyPending),
+        (Rejection::NotInitialized, ErrorKind::NotInitialized),
+        (Rejection::InputEnded, ErrorKind::InputEnded),
+        (Rejection::Stopped, ErrorKind::SessionStopped),
+        (Rejection::Closed(text.to_owned()), ErrorKind::TransportClosed),
+        (Rejection::CheckpointingNotEnabled, ErrorKind::CheckpointingNotEnabled),
+        (Rejection::Unencodable(text.to_owned()), ErrorKind::InvalidOptions),
     ]
 }
 
@@ -265,17 +265,17 @@ fn every_rejection_has_a_kind_and_names_the_operation() {
 fn rejection_details_are_available_from_the_error() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let error_for = |refused: &Refusal| refusal(refused, "set_permission_mode", &seen);
+    let error_for = |refused: &Rejection| refusal(refused, "set_permission_mode", &seen);
     let error = error_for(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");
     assert_eq!(error.output(), Some("Bad mode"));
     let request_id = RequestId::from("req_2");
-    let error = error_for(&Refusal::TimedOut { request_id, limit: Duration::from_secs(30) });
+    let error = error_for(&Rejection::TimedOut { request_id, timeout: Duration::from_secs(30) });
     assert_eq!(error.request_id().unwrap().as_str(), "req_2");
     assert_eq!(error.limit(), Some(Duration::from_secs(30)));
-    assert_eq!(error_for(&Refusal::ResponseTooLarge(99)).size(), Some(99));
-    let error = error_for(&Refusal::Closed("its input broke".to_owned()));
+    assert_eq!(error_for(&Rejection::ResponseTooLarge(99)).size(), Some(99));
+    let error = error_for(&Rejection::Closed("its input broke".to_owned()));
     assert_eq!((error.exit(), error.stderr_tail()), (Some(Exit::Code(1)), Some("last words")));
     let text = error.to_string();
     assert!(text.contains("its input broke") && text.contains("last words"), "{text}");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use claude_wire::control::{CliControlRequest, CliRequest};
-use claude_wire::session::{CallKey, CallOutcome, Event};
+use claude_wire::session::{CallbackKey, CallbackOutcome, Event};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
@@ -34,7 +34,7 @@ pub(crate) struct CallbackTasks {
     session: SessionLink,
     reporter: Reporter,
     /// Ordered by key: callbacks are dropped in the order of their requests, so that runs are reproducible.
-    running: BTreeMap<CallKey, RunningCallback>,
+    running: BTreeMap<CallbackKey, RunningCallback>,
 }
 
 /// A running callback, and the means to cancel it.
@@ -69,7 +69,7 @@ impl CallbackTasks {
     /// Runs the callback for a request. Its outcome arrives as an event, exactly once.
     pub(super) fn run(
         &mut self,
-        key: CallKey,
+        key: CallbackKey,
         request: Box<CliControlRequest>,
         line: Bytes,
         origin: PermissionOrigin,
@@ -99,25 +99,25 @@ impl CallbackTasks {
             }
             None => {
                 let reason = "no callback is registered for this request".to_owned();
-                return report.finish(CallOutcome::Failed(reason));
+                return report.finish(CallbackOutcome::Failed(reason));
             }
         };
         self.running.insert(key, RunningCallback { cancel, task });
     }
 
-    pub(super) fn cancel(&self, key: CallKey) {
+    pub(super) fn cancel(&self, key: CallbackKey) {
         if let Some(running) = self.running.get(&key) {
             running.cancel.cancel();
         }
     }
 
-    pub(super) fn abort(&self, key: CallKey) {
+    pub(super) fn abort(&self, key: CallbackKey) {
         if let Some(task) = self.running.get(&key).and_then(|running| running.task.as_ref()) {
             task.abort();
         }
     }
 
-    pub(super) fn forget(&mut self, key: CallKey) {
+    pub(super) fn forget(&mut self, key: CallbackKey) {
         self.running.remove(&key);
     }
 }
@@ -165,7 +165,7 @@ impl Future for CallbackTask {
         self.warn_if_blocked(polled_at.elapsed());
         let outcome = match polled {
             Ok(polled) => outcome(ready!(polled)),
-            Err(_) => CallOutcome::Failed("the callback panicked".to_owned()),
+            Err(_) => CallbackOutcome::Failed("the callback panicked".to_owned()),
         };
         tracing::debug!(took = ?self.began.elapsed(), "the callback ended");
         if let Some(report) = self.report.take() {
@@ -196,12 +196,12 @@ fn block(
     // The request may have been cancelled while the callback waited for a thread.
     if token.is_cancelled() {
         panics::discard(function);
-        return report.finish(CallOutcome::Gone);
+        return report.finish(CallbackOutcome::Aborted);
     }
     let result = panics::catch(function);
     report.finish(match result {
         Ok(result) => outcome(result),
-        Err(_) => CallOutcome::Failed("the callback panicked".to_owned()),
+        Err(_) => CallbackOutcome::Failed("the callback panicked".to_owned()),
     });
 }
 
@@ -215,26 +215,26 @@ fn kind_of(request: &CliRequest) -> &'static str {
     }
 }
 
-fn outcome(result: CallResult) -> CallOutcome {
+fn outcome(result: CallResult) -> CallbackOutcome {
     match result {
-        Ok(answer) => CallOutcome::Answer(answer),
-        Err(reason) => CallOutcome::Failed(reason),
+        Ok(answer) => CallbackOutcome::Response(answer),
+        Err(reason) => CallbackOutcome::Failed(reason),
     }
 }
 
 /// Reports the outcome of a callback exactly once, even if its task is dropped.
 struct CompletionGuard {
-    key: CallKey,
+    key: CallbackKey,
     commands: CommandSender,
     is_done: bool,
 }
 
 impl CompletionGuard {
-    fn finish(mut self, outcome: CallOutcome) {
+    fn finish(mut self, outcome: CallbackOutcome) {
         self.report(outcome);
     }
 
-    fn report(&mut self, outcome: CallOutcome) {
+    fn report(&mut self, outcome: CallbackOutcome) {
         self.is_done = true;
         // Without a driver there is no one to respond to the CLI.
         let _ = self.commands.send(Event::CallbackDone { key: self.key, outcome });
@@ -244,7 +244,7 @@ impl CompletionGuard {
 impl Drop for CompletionGuard {
     fn drop(&mut self) {
         if !self.is_done {
-            self.report(CallOutcome::Gone);
+            self.report(CallbackOutcome::Aborted);
         }
     }
 }

@@ -25,7 +25,7 @@ use std::task::{Context, Poll};
 
 use claude_wire::control::HostRequest;
 use claude_wire::launch;
-use claude_wire::session::{Effect, End, Event, Exit, Machine, RunCost, Waiter};
+use claude_wire::session::{Effect, Event, Exit, Machine, RunCost, RunEnd, Waiter};
 use claude_wire::{Frame, Framer};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -172,12 +172,12 @@ impl Driver {
             self.turns.add(slot);
         }
         if let Some(mut reply) = reply {
-            if let Event::Ask { request: HostRequest::Interrupt(_), .. } = &event {
+            if let Event::Request { request: HostRequest::Interrupt(_), .. } = &event {
                 reply.interrupts = Some(self.turns.open_ids());
             }
             self.replies.insert(reply.waiter, reply);
         }
-        if let Event::Ask { request: HostRequest::McpSetServers(new), .. } = &event {
+        if let Event::Request { request: HostRequest::McpSetServers(new), .. } = &event {
             self.evidence.mask.learn(launch::secrets_in(&new.servers));
         }
         if let Event::Forget(waiter) = &event
@@ -220,12 +220,12 @@ impl Driver {
             Some(frame @ Frame::Oversized(_)) => self.handle(line_event(frame)),
             None => {}
         }
-        self.handle(Event::OutputEnded(error));
+        self.handle(Event::StdoutEnded(error));
     }
 
     /// Performs the machine's effects until none are left or the run ends; effects after the end are
     /// performed once the end is published.
-    fn perform_effects(&mut self) -> Option<End> {
+    fn perform_effects(&mut self) -> Option<RunEnd> {
         let mut any = false;
         while let Some(effect) = self.machine.next_effect() {
             any = true;
@@ -234,19 +234,19 @@ impl Driver {
                 Effect::DeliverPermission(line) => self.deliver_permission(line),
                 Effect::Warn(notice) => self.warn(Warning::of(notice)),
                 Effect::Write(bytes) => self.stdin.write(bytes),
-                Effect::CloseInput => self.stdin.close(),
+                Effect::CloseStdin => self.stdin.close(),
                 Effect::Terminate => self.child.terminate(),
                 Effect::Kill => self.child.kill(),
-                Effect::Settle(waiter, settled) => self.settle(waiter, settled),
+                Effect::Complete(waiter, settled) => self.settle(waiter, settled),
                 Effect::State(state) => self.publish_state(state),
                 Effect::Cost(cost) => self.publish_cost(cost),
-                Effect::Run { key, request, line } => {
+                Effect::RunCallback { key, request, line } => {
                     let session_id = self.session_id();
                     let origin = PermissionOrigin { run: self.run, session_id };
                     self.callbacks.run(key, request, line, origin);
                 }
-                Effect::Cancel(key) => self.callbacks.cancel(key),
-                Effect::Abort(key) => self.callbacks.abort(key),
+                Effect::CancelCallback(key) => self.callbacks.cancel(key),
+                Effect::AbortCallback(key) => self.callbacks.abort(key),
                 Effect::TurnStarted(id) => {
                     self.flush_batch();
                     self.turns.begin(&id, &self.feed);
@@ -255,7 +255,9 @@ impl Driver {
                     self.flush_batch();
                     self.turns.finish(&id, how, &self.feed);
                 }
-                Effect::Unclaimed { request_id, late } => publish::log_unclaimed(&request_id, late),
+                Effect::UnmatchedResponse { request_id, late } => {
+                    publish::log_unclaimed(&request_id, late)
+                }
                 Effect::End(end) => return Some(end),
             }
         }

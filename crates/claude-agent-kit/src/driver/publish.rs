@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use claude_wire::id::{RequestId, SessionId};
-use claude_wire::session::{End, Failure, Refusal, RunCost, Settled, State, Waiter};
+use claude_wire::session::{Completion, Rejection, RunCost, RunEnd, RunFailure, RunState, Waiter};
 
 use super::Driver;
 use crate::commands::{Reply, ReplySender};
@@ -51,17 +51,17 @@ impl Driver {
         *lock(&self.cost) = cost;
     }
 
-    pub(super) fn publish_state(&mut self, state: State) {
+    pub(super) fn publish_state(&mut self, state: RunState) {
         match state {
-            State::Initializing => self.events.add(SessionState::Initializing),
-            State::Running(info) => self.events.run(info),
-            State::Stopping => self.events.add(SessionState::Stopping),
-            State::Failed(failure) => self.publish_failure(&failure),
+            RunState::Initializing => self.events.add(SessionState::Initializing),
+            RunState::Running(info) => self.events.run(info),
+            RunState::Stopping => self.events.add(SessionState::Stopping),
+            RunState::Failed(failure) => self.publish_failure(&failure),
         }
     }
 
     /// Publishes the cause of a failure immediately, while the process is still shutting down.
-    fn publish_failure(&mut self, failure: &Failure) {
+    fn publish_failure(&mut self, failure: &RunFailure) {
         self.collect_evidence();
         let error = diagnose::failure(failure, &self.evidence);
         self.flush_batch();
@@ -69,11 +69,11 @@ impl Driver {
         self.events.fail(error);
     }
 
-    pub(super) fn settle(&mut self, waiter: Waiter, settled: Settled) {
+    pub(super) fn settle(&mut self, waiter: Waiter, settled: Completion) {
         let Some(mut reply) = self.replies.remove(&waiter) else { return };
         match settled {
-            Settled::Sent | Settled::InputEnded => reply.send(Ok(Reply::Accepted)),
-            Settled::Answered(response) => {
+            Completion::Sent | Completion::InputEnded => reply.send(Ok(Reply::Accepted)),
+            Completion::Response(response) => {
                 let done = match reply.interrupts.take() {
                     // Here and not in the waiting future: the results of these turns may follow immediately.
                     Some(turns) => Reply::Interrupted(response, self.turns.running_of(turns)),
@@ -81,18 +81,18 @@ impl Driver {
                 };
                 reply.send(Ok(done));
             }
-            Settled::Refused(refusal) => self.refuse(reply, &refusal),
+            Completion::Rejected(refusal) => self.refuse(reply, &refusal),
         }
     }
 
-    fn refuse(&mut self, reply: ReplySender, refusal: &Refusal) {
+    fn refuse(&mut self, reply: ReplySender, refusal: &Rejection) {
         if let Some(turn) = &reply.turn
-            && *refusal != Refusal::DuplicateMessage
+            && *refusal != Rejection::DuplicateMessage
         {
             self.turns.forget(turn);
         }
         // Masking is costly, so only errors that quote the tails mask them.
-        if let Refusal::Closed(_) = refusal {
+        if let Rejection::Closed(_) = refusal {
             self.collect_evidence();
         } else {
             self.evidence.session_id.clone_from(&self.machine.evidence().session_id);
@@ -109,24 +109,24 @@ impl Driver {
         evidence.exit = self.exit;
         evidence.stderr_tail = self.stderr.tail();
         evidence.stdout_tail = stdout.masked(&evidence.mask);
-        evidence.last_other_line.clone_from(&seen.last_other_line);
+        evidence.last_malformed_line.clone_from(&seen.last_malformed_line);
         evidence.session_id.clone_from(&seen.session_id);
         evidence.read_error.clone_from(&seen.read_error);
     }
 
     /// Publishes the end, then rejects new commands, then fails the pending ones.
-    pub(super) async fn shut_down(&mut self, end: End) {
+    pub(super) async fn shut_down(&mut self, end: RunEnd) {
         self.flush_batch();
         // The last lines of stderr, which may contain the reason of a failure, may still be unread.
         self.stderr.finish().await;
         let error = match &end {
-            End::Failed(failure) => {
+            RunEnd::Failed(failure) => {
                 self.collect_evidence();
                 let error = diagnose::failure(failure, &self.evidence);
                 tracing::debug!(kind = ?error.kind(), "the run failed");
                 Some(error)
             }
-            End::Finished | End::Stopped | End::Completed => None,
+            RunEnd::Finished | RunEnd::Stopped | RunEnd::Completed => None,
         };
         self.publish_end(error, Some(&end));
         // After the cause is published: a sender that finds the channel closed reads the cause.
@@ -138,9 +138,9 @@ impl Driver {
         self.turns.end_all(&self.feed);
     }
 
-    fn publish_end(&mut self, error: Option<Error>, end: Option<&End>) {
-        let completed = end == Some(&End::Completed);
-        let stopped = end == Some(&End::Stopped);
+    fn publish_end(&mut self, error: Option<Error>, end: Option<&RunEnd>) {
+        let completed = end == Some(&RunEnd::Completed);
+        let stopped = end == Some(&RunEnd::Stopped);
         let over = Over { exit: self.exit, error, completed, stopped };
         let state = SessionState::at_end(&over);
         // Before the feed, whose end completes `stop`: the state is final by then.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use claude_wire::Framer;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::Origin;
-use claude_wire::session::{Event, Machine, Outgoing, Plan, Run, RunCost};
+use claude_wire::session::{Event, Machine, OutgoingMessage, Plan, RunCost, RunMode};
 use tokio::runtime::Handle;
 use tracing::Instrument as _;
 
@@ -315,9 +315,9 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
             let verbatim = options.settings.verbatim_prompts;
             let uses_stdin = !options.host.print_mode;
             let prompt = uses_stdin.then(|| outgoing(prompt, verbatim)).transpose()?;
-            Run::Query { prompt, limits: limits::query(options, prepared) }
+            RunMode::Query { prompt, limits: limits::query(options, prepared) }
         }
-        None => Run::Session,
+        None => RunMode::Session,
     };
     let hooks = options.host.callbacks.plan();
     let mut plan = Plan::new(run);
@@ -337,7 +337,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
         options.host.callbacks.has_can_use_tool() && options.settings.permission_mode.is_none();
     plan.elicitation = options.host.callbacks.user.has_elicitation();
     plan.dialogs = options.host.callbacks.user.has_dialog();
-    plan.permission_limit = hooks.permission_limit;
+    plan.permission_timeout = hooks.permission_timeout;
     plan.limits = limits::session(options, prepared);
     plan.file_checkpointing = options.settings.file_checkpointing;
     plan.resumes = resumes(prepared);
@@ -345,10 +345,10 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     Ok(plan)
 }
 
-fn outgoing(prompt: &Prompt, verbatim: bool) -> Result<Outgoing> {
+fn outgoing(prompt: &Prompt, verbatim: bool) -> Result<OutgoingMessage> {
     let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
     let line = prompt.line(&id, None, verbatim)?;
-    Ok(Outgoing::new(id, line, prompt.id().is_some()))
+    Ok(OutgoingMessage::new(id, line, prompt.id().is_some()))
 }
 
 fn mask(prepared: &Prepared) -> Mask {

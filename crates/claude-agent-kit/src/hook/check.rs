@@ -1,7 +1,7 @@
 //! Hook registrations that would never be in force.
 
 use claude_wire::launch::Problem;
-use claude_wire::session::HookRefusal;
+use claude_wire::session::HookDenial;
 
 use super::HookTarget;
 
@@ -9,7 +9,7 @@ use super::HookTarget;
 pub(crate) fn problem(target: &HookTarget) -> Option<Problem> {
     let reason = target.pattern.as_deref().and_then(matcher_problem).or_else(|| {
         let is_guard =
-            target.fail_closed && HookRefusal::of(&target.event) == HookRefusal::Impossible;
+            target.fail_closed && HookDenial::for_event(&target.event) == HookDenial::Impossible;
         is_guard.then(|| {
             "`fail_closed` has no effect because the CLI does not stop at this event; \
              help: remove it, or guard `PreToolUse`, `PostToolUse` or `PostToolBatch`"

@@ -162,8 +162,8 @@ fn block(event: &str, reason: &str, all: &mut Extra, specific: &mut Extra) {
 /// Ending the turn alone lets the tool run first, or the permission be asked for.
 fn deny_if_stopped(event: &str, all: &Extra, specific: &mut Extra) {
     let mut output = HookOutput::default();
-    output.go_on = all.get("continue").and_then(|go_on| go_on.deserialize().ok());
-    if output.go_on != Some(false) {
+    output.continue_ = all.get("continue").and_then(|value| value.deserialize().ok());
+    if output.continue_ != Some(false) {
         return;
     }
     output.stop_reason = all.get("stopReason").and_then(|reason| reason.deserialize().ok());

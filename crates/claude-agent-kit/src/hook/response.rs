@@ -64,7 +64,7 @@ impl<E: HookEvent> HookResponse<E> {
     /// A tool call, permission request or model switch is denied as well: otherwise the tool would
     /// run before the turn ends.
     pub fn stop(mut self, reason: impl Into<String>) -> Self {
-        self.common.go_on = Some(false);
+        self.common.continue_ = Some(false);
         self.common.stop_reason = Some(reason.into());
         self
     }

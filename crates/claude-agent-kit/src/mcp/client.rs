@@ -129,7 +129,7 @@ impl McpClient {
         message: Json,
     ) -> impl Future<Output = Result<()>> + Send + 'static + use<> {
         let request = HostRequest::McpMessage(McpMessage::new(&*self.server, message));
-        let ask = |waiter| Event::Ask { waiter, request, limit: OPERATION_TIMEOUT };
+        let ask = |waiter| Event::Request { waiter, request, timeout: OPERATION_TIMEOUT };
         let pending = self.commands.request("mcp_message", None, ask);
         async move { pending.map_err(session_ended)?.await.map_err(session_ended)?.map(drop) }
     }

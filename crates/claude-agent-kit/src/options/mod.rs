@@ -255,7 +255,7 @@ mod tests {
         });
         check(new().question_preview("html"), |s| s.question_preview = Some(PreviewFormat::Html));
         check(new().permission_prompts("none"), |s| {
-            s.permission_prompts = Some(PermissionPrompts::Nobody);
+            s.permission_prompts = Some(PermissionPrompts::None);
         });
     }
 

@@ -75,7 +75,7 @@ impl Options {
         })
     }
 
-    /// Sets who decides about tool calls that no rule decides. With [`PermissionPrompts::Nobody`] such
+    /// Sets who decides about tool calls that no rule decides. With [`PermissionPrompts::None`] such
     /// calls are denied, and the permission callback is never called. Sent as `--permission-prompts`.
     /// Default: the host.
     pub fn permission_prompts(self, who: impl Into<PermissionPrompts>) -> Self {

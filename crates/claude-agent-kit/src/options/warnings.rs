@@ -48,7 +48,7 @@ fn shadowed(options: &Options) -> Vec<Warning> {
         let message = "`permission_mode` lets everything run, so `can_use_tool` is never asked";
         warnings.push(warning("permission_mode", message.to_owned()));
     }
-    if settings.permission_prompts == Some(PermissionPrompts::Nobody) {
+    if settings.permission_prompts == Some(PermissionPrompts::None) {
         let message = "with `permission_prompts` nobody is asked, `can_use_tool` neither";
         warnings.push(warning("permission_prompts", message.to_owned()));
     }

@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::session::SessionLink;
 use crate::{Item, Warning, WarningCode};
 
-type Asking = tokio::task::JoinHandle<Permission>;
+type ReplyTask = tokio::task::JoinHandle<Permission>;
 
 fn request(run: u32, id: &str) -> ToolRequest {
     let line = json!({
@@ -33,7 +33,7 @@ fn context(request: &ToolRequest, cancel: &CancelToken) -> CallbackContext {
 }
 
 /// Sends a request in its own task, as a session does.
-fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> Asking
+fn ask<F>(callback: F, run: u32, id: &str, cancel: &CancelToken) -> ReplyTask
 where
     F: Fn(ToolRequest, CallbackContext) -> Pin<Box<dyn Future<Output = Permission> + Send>>,
 {
@@ -46,12 +46,12 @@ where
 async fn inbox_returns_a_request_once_and_keeps_it_pending_until_answered() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
-    let asking = ask(inbox.callback(), 7, "r", &cancel);
+    let reply = ask(inbox.callback(), 7, "r", &cancel);
     let request = inbox.next().await;
     assert_eq!(request.id, "00000007-r");
     assert_eq!(inbox.pending().len(), 1);
     inbox.answer(&request.id, Permission::allow()).unwrap();
-    assert_eq!(asking.await.unwrap(), Permission::allow());
+    assert_eq!(reply.await.unwrap(), Permission::allow());
     assert!(inbox.pending().is_empty());
     let again = inbox.answer(&request.id, Permission::allow()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::RequestAnswered, "{again}");
@@ -63,10 +63,10 @@ async fn inbox_returns_a_request_once_and_keeps_it_pending_until_answered() {
 async fn requests_of_many_sessions_are_delivered_in_order_to_one_reader_each() {
     let inbox = PermissionInbox::new();
     let cancel = CancelToken::new();
-    let mut asking = Vec::new();
+    let mut reply = Vec::new();
     for run in 0..20 {
         // Every session uses the same request ID.
-        asking.push(ask(inbox.callback(), run, "r", &cancel));
+        reply.push(ask(inbox.callback(), run, "r", &cancel));
         tokio::task::yield_now().await;
     }
     let pending: Vec<String> = inbox.pending().into_iter().map(|request| request.id).collect();
@@ -87,8 +87,8 @@ async fn requests_of_many_sessions_are_delivered_in_order_to_one_reader_each() {
     for id in &expected {
         inbox.answer(id, Permission::deny("no")).unwrap();
     }
-    for asking in asking {
-        assert_eq!(asking.await.unwrap(), Permission::deny("no"));
+    for reply in reply {
+        assert_eq!(reply.await.unwrap(), Permission::deny("no"));
     }
 }
 
@@ -97,7 +97,7 @@ async fn only_one_of_several_concurrent_answers_counts() {
     for round in 0..200 {
         let inbox = PermissionInbox::new();
         let cancel = CancelToken::new();
-        let asking = ask(inbox.callback(), round, "r", &cancel);
+        let reply = ask(inbox.callback(), round, "r", &cancel);
         let id: Arc<str> = inbox.next().await.id.into();
         let answers: Vec<_> = (0..4)
             .map(|_| {
@@ -110,7 +110,7 @@ async fn only_one_of_several_concurrent_answers_counts() {
             counted += usize::from(answer.await.unwrap());
         }
         assert_eq!(counted, 1);
-        assert_eq!(asking.await.unwrap(), Permission::allow());
+        assert_eq!(reply.await.unwrap(), Permission::allow());
     }
 }
 
@@ -162,10 +162,10 @@ async fn inbox_next_is_cancel_safe() {
         });
         assert!(!polled.await);
     }
-    let asking = ask(inbox.callback(), 1, "r", &cancel);
+    let reply = ask(inbox.callback(), 1, "r", &cancel);
     let request = inbox.next().await;
     inbox.answer(request.id, Permission::allow()).unwrap();
-    assert_eq!(asking.await.unwrap(), Permission::allow());
+    assert_eq!(reply.await.unwrap(), Permission::allow());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use claude_wire::control::InitializeResponse;
 use claude_wire::id::{MessageId, SessionId};
-use claude_wire::session::{Cost, Event, Exit, Outgoing};
+use claude_wire::session::{Cost, Event, Exit, OutgoingMessage};
 
 pub use events::{Events, SessionState};
 pub use interrupt::{Interruption, TurnInterruption};
@@ -177,7 +177,7 @@ impl Session {
         let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
         // Made first, so that its reader is let go if the message cannot be sent.
         let turn = Turn::new(self.clone(), &slot);
-        let message = Outgoing::new(id, line, prompt.id().is_some());
+        let message = OutgoingMessage::new(id, line, prompt.id().is_some());
         let pending = self.post("send", Some(slot), |waiter| Event::Send { waiter, message });
         self.settled("send", pending).await?;
         Ok(turn)

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use claude_agent_testkit::recorder::Tape;
+use claude_agent_testkit::recorder::RecordingWriter;
 use claude_agent_testkit::recording::{self, Channel, Header, Recording, today};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -43,7 +43,7 @@ struct Shared {
 
 #[derive(Debug, Clone)]
 struct Run {
-    tape: Tape,
+    tape: RecordingWriter,
     file: Option<PathBuf>,
 }
 
@@ -82,10 +82,10 @@ impl Recorder {
         header.argv = arguments;
         header.cli_version = version.unwrap_or_default();
         let run = match &self.shared.directory {
-            None => Run { tape: Tape::new(header), file: None },
+            None => Run { tape: RecordingWriter::new(header), file: None },
             Some(directory) => {
                 let (file, path) = new_file(directory)?;
-                Run { tape: Tape::to_file(header, file)?, file: Some(path) }
+                Run { tape: RecordingWriter::to_file(header, file)?, file: Some(path) }
             }
         };
         let tap = Tap::new(run.tape.clone());
@@ -109,7 +109,7 @@ impl Recorder {
 
 impl Run {
     fn recording(&self) -> io::Result<Recording> {
-        if let Some(error) = self.tape.failure() {
+        if let Some(error) = self.tape.take_error() {
             return Err(error);
         }
         let Some(path) = &self.file else { return Ok(self.tape.recording()) };
@@ -158,7 +158,7 @@ impl From<&str> for Recorder {
 /// The state that the taps of one run share.
 #[derive(Clone)]
 struct Tap {
-    tape: Tape,
+    tape: RecordingWriter,
     /// Locked from before a write until it is recorded: a response that is read by another thread is
     /// never recorded before its request.
     state: Arc<Mutex<TapState>>,
@@ -172,7 +172,7 @@ struct TapState {
 }
 
 impl Tap {
-    fn new(tape: Tape) -> Self {
+    fn new(tape: RecordingWriter) -> Self {
         Self { tape, state: Arc::default() }
     }
 
@@ -180,7 +180,7 @@ impl Tap {
         let mut state = lock(&self.state);
         if !state.input_closed {
             state.input_closed = true;
-            self.tape.input_closed();
+            self.tape.record_stdin_closed();
         }
     }
 
@@ -192,10 +192,10 @@ impl Tap {
         }
         state.output_ended = true;
         if is_eof {
-            self.tape.output_closed();
+            self.tape.record_stdout_closed();
         }
         if let Some(exit) = state.exit {
-            self.tape.exited(exit);
+            self.tape.record_exit(exit);
         }
     }
 
@@ -203,7 +203,7 @@ impl Tap {
     fn exit(&self, exit: recording::Exit) {
         let mut state = lock(&self.state);
         if state.exit.replace(exit).is_none() && state.output_ended {
-            self.tape.exited(exit);
+            self.tape.record_exit(exit);
         }
     }
 }
@@ -222,7 +222,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for WriteTap<W> {
         let tap = self.tap.clone();
         let _until_recorded = lock(&tap.state);
         let count = ready!(Pin::new(&mut self.inner).poll_write(context, bytes))?;
-        tap.tape.bytes(Channel::Sent, &bytes[..count]);
+        tap.tape.record_bytes(Channel::Sent, &bytes[..count]);
         Poll::Ready(Ok(count))
     }
 
@@ -261,7 +261,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for ReadTap<R> {
         let read = &buffer.filled()[before..];
         if !read.is_empty() {
             let _after_writes = lock(&self.tap.state);
-            self.tap.tape.bytes(self.channel, read);
+            self.tap.tape.record_bytes(self.channel, read);
         } else if has_room && self.channel == Channel::Received {
             self.tap.end_output(true);
         }

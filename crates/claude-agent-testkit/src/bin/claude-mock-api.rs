@@ -1,7 +1,7 @@
-//! A Messages API on loopback for any CLI that `ANTHROPIC_BASE_URL` can point to it.
+//! Serves a scripted Messages API on loopback.
 //!
-//! `claude-mock-api [--port PORT] [SCRIPT]` answers as the script file says, and prints the variables
-//! to set.
+//! `claude-mock-api [--port PORT] [SCRIPT]` answers according to the script file, and prints the
+//! environment variables that make a CLI use it.
 
 fn main() -> std::process::ExitCode {
     claude_agent_testkit::mock_api::program::run_as_program()

@@ -1,4 +1,4 @@
-//! Which texts of a conversation were prompts of their own.
+//! Detects where the latest prompt of a conversation starts.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -6,15 +6,14 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use super::ApiRequest;
 use super::request::Position;
 
-/// The number of prompts that are remembered. A script answers a handful; the limit bounds the memory
-/// of one that answers for hours.
+/// The maximum number of remembered prompts. It bounds the memory of a script that runs for hours.
 const KEPT: usize = 10_000;
 
-/// The prompts that requests ended with.
+/// The last prompts of earlier requests.
 ///
-/// The CLI merges prompts with no answer between them into one entry of the conversation: after an
-/// error or an interrupt, the entry holds the old prompt and the new one, exactly like one prompt of
-/// two texts. What tells them apart is that an earlier request ended with the old one.
+/// The CLI merges consecutive prompts without an answer into one entry of the conversation: after an
+/// error or an interrupt, the entry contains the old prompt and the new one, exactly like one prompt of
+/// two texts. They can be distinguished because an earlier request ended with the old prompt.
 #[derive(Debug, Default)]
 pub(super) struct AnsweredPrompts {
     fingerprints: VecDeque<u64>,
@@ -35,7 +34,7 @@ impl AnsweredPrompts {
                 Some((before, fingerprint)) if self.has(fingerprint) => before.next(),
                 Some(_) => start,
             };
-            // A text that another one was added to ends with a line break.
+            // The CLI adds a newline to a text when it appends another one.
             text.trim_end().hash(&mut hasher);
             last = Some((position, hasher.finish()));
         }

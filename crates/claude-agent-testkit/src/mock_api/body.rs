@@ -1,4 +1,4 @@
-//! The body of a response: what is sent, and when.
+//! The body of an HTTP response, with pauses and cuts.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,20 +18,20 @@ use tokio::sync::futures::OwnedNotified;
 use super::Reply;
 use super::message::Event;
 
-/// One thing to do while a response is sent.
+/// One step of sending a response.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
     Send(Bytes),
     Pause(Duration),
-    /// Wait until held answers are released.
+    /// Waits until held replies are released.
     Hold,
-    /// Wait until everything before it is in the hands of the operating system.
+    /// Waits until all earlier bytes have been written to the socket.
     Flush,
-    /// End the connection, not the response.
+    /// Closes the connection in the middle of the response.
     Cut,
 }
 
-/// The steps of a streamed answer.
+/// Returns the steps of a streamed reply.
 pub(super) fn stream_steps(reply: &Reply, events: Vec<Event>) -> VecDeque<Step> {
     let held_after = reply.hold.then(|| events.iter().position(Event::is_delta).unwrap_or(0));
     let sent = reply.cut_after.unwrap_or(events.len());
@@ -51,7 +51,7 @@ pub(super) fn stream_steps(reply: &Reply, events: Vec<Event>) -> VecDeque<Step> 
     steps
 }
 
-/// The steps of an answer in one piece.
+/// Returns the steps of a reply that is not streamed.
 pub(super) fn whole_steps(reply: &Reply, json: &Bytes) -> VecDeque<Step> {
     let mut steps = VecDeque::new();
     if reply.hold {
@@ -66,21 +66,22 @@ pub(super) fn whole_steps(reply: &Reply, json: &Bytes) -> VecDeque<Step> {
     steps
 }
 
-/// A response body that carries out its steps.
+/// A response body that executes its steps.
 ///
-/// It runs inside the connection that it is sent on, without a task of its own: when the client
-/// goes away or the server ends, nothing is left.
+/// The body is polled by its connection and has no task of its own, so it ends when the client
+/// disconnects or the server stops.
 pub(super) struct StepBody {
     steps: VecDeque<Step>,
     waiting: Option<Waiting>,
     released: Option<Waiting>,
     flushed: Arc<Notify>,
-    /// The announced length; a stream announces none.
+    /// The value of `content-length`; `None` for a stream.
     length: Option<u64>,
 }
 
 impl StepBody {
-    /// `released` completes when held answers are let go, `flushed` is that of the connection.
+    /// Creates a body. `released` completes when held replies are released; `flushed` is notified by
+    /// the connection.
     pub(super) fn new(
         steps: VecDeque<Step>,
         length: Option<u64>,
@@ -134,11 +135,11 @@ impl Body for StepBody {
     }
 }
 
-/// A connection that tells when all that was written to it has gone out.
+/// A connection that signals when all written bytes have been flushed to the socket.
 ///
-/// A body that fails makes hyper throw away what it has buffered, so a cut at a given event has to
-/// wait for the events before it. hyper flushes the connection whenever a body has nothing ready,
-/// and gets to the flush of the socket only when its own buffer is empty.
+/// If a body fails, hyper discards its buffer, so a cut after a given event must wait until the earlier
+/// events have been flushed. hyper flushes the connection whenever a body is pending, and flushes the
+/// socket only once its own buffer is empty.
 pub(super) struct FlushSignal {
     inner: TokioIo<TcpStream>,
     flushed: Arc<Notify>,

@@ -1,4 +1,4 @@
-//! The requests that arrived, and waiting for one.
+//! The log of received requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,19 @@ use tokio::sync::Notify;
 
 use super::ApiRequest;
 
-/// How many requests are kept. A test looks at a handful; the limit only keeps a client that
-/// retries for hours from eating the memory.
+/// The default capacity. It bounds the memory when a client retries for hours.
 const KEPT: usize = 10_000;
 
 #[derive(Default)]
 pub(crate) struct RequestLog {
-    entries: Mutex<Entries>,
+    entries: Mutex<LogEntries>,
     arrived: Notify,
 }
 
 impl RequestLog {
-    /// A log that keeps no more than this.
-    pub(crate) fn keeping(limit: usize) -> Self {
-        let entries = Entries { limit, ..Entries::default() };
+    /// Creates a log with this capacity.
+    pub(crate) fn with_capacity(limit: usize) -> Self {
+        let entries = LogEntries { limit, ..LogEntries::default() };
         Self { entries: Mutex::new(entries), arrived: Notify::new() }
     }
 
@@ -41,9 +40,9 @@ impl RequestLog {
     pub(crate) async fn wait_for(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
         let mut next = 0;
         loop {
-            // Made before the look at the log: a request that arrives in between wakes it.
+            // Created before the log is checked, so that a request in between is not missed.
             let arrived = self.arrived.notified();
-            // The predicate runs on copies, outside the lock, so it may itself ask the log.
+            // The predicate runs outside the lock, so it may access the log itself.
             let (unseen, end) = {
                 let entries = self.entries();
                 (entries.since(next), entries.end())
@@ -56,25 +55,25 @@ impl RequestLog {
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        // No foreign code runs under the lock, so a poisoned log is still a whole one.
+    fn entries(&self) -> MutexGuard<'_, LogEntries> {
+        // No user code runs under the lock, so a poisoned log is still consistent.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Entries {
+struct LogEntries {
     limit: usize,
     kept: VecDeque<Arc<ApiRequest>>,
     dropped: u64,
 }
 
-impl Default for Entries {
+impl Default for LogEntries {
     fn default() -> Self {
         Self { limit: KEPT, kept: VecDeque::new(), dropped: 0 }
     }
 }
 
-impl Entries {
+impl LogEntries {
     fn push(&mut self, request: Arc<ApiRequest>) {
         if self.kept.len() == self.limit {
             self.kept.pop_front();
@@ -83,7 +82,7 @@ impl Entries {
         self.kept.push_back(request);
     }
 
-    /// The kept requests from the one with the running number `first` on.
+    /// Returns the kept requests, starting with number `first`.
     fn since(&self, first: u64) -> Vec<Arc<ApiRequest>> {
         let skipped = usize::try_from(first.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
         self.kept.iter().skip(skipped).cloned().collect()
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_requests_are_kept_and_the_others_counted() {
+    fn the_newest_requests_are_kept_and_the_rest_is_counted() {
         let request = || {
             Arc::new(ApiRequest {
                 method: "POST".to_owned(),
@@ -112,7 +111,7 @@ mod tests {
                 body: Value::Null,
             })
         };
-        let mut entries = Entries::default();
+        let mut entries = LogEntries::default();
         for _ in 0..KEPT + 3 {
             entries.push(request());
         }

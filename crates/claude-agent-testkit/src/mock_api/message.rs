@@ -1,8 +1,8 @@
-//! The JSON of an answer, whole and as stream events.
+//! The JSON of a reply, as a whole message and as stream events.
 //!
-//! It is put together as text, not through a JSON tree: the order of the fields is the API's, which
-//! the CLI passes on, and a literal given to [`Reply::raw_text_json`](super::Reply::raw_text_json)
-//! need not be anything that a tree can hold.
+//! The JSON is assembled as text rather than as a tree, because the fields keep the order of the API,
+//! which the CLI forwards, and because a literal passed to
+//! [`Reply::raw_text_json`](super::Reply::raw_text_json) need not be valid JSON.
 
 #[cfg(feature = "mock-api")]
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use super::reply::Block;
 const DEFAULT_USAGE: (u64, u64) = (10, 5);
 const SIGNATURE: &str = "bW9jay1zaWduYXR1cmU=";
 
-/// A reply on its way to a client.
+/// A reply with the id and model of its message.
 pub(crate) struct Message<'a> {
     pub(crate) id: String,
     pub(crate) model: &'a str,
@@ -24,7 +24,7 @@ pub(crate) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// The answer to a request that did not ask for a stream.
+    /// Returns the message for a request without `stream`.
     #[cfg(feature = "mock-api")]
     pub(super) fn whole(&self) -> String {
         let content: Vec<_> = self.reply.blocks.iter().map(whole_block).collect();
@@ -32,7 +32,7 @@ impl Message<'_> {
         self.object(&content.join(","), &quoted(self.stop_reason()), &usage_json(input, output))
     }
 
-    /// The answer as stream events.
+    /// Returns the message as stream events.
     pub(crate) fn events(&self) -> Vec<Event> {
         let (input, output) = self.usage();
         let started = self.object("", "null", &usage_json(input, 0));
@@ -117,7 +117,7 @@ pub(crate) struct Event {
 impl Event {
     pub(crate) const DELTA: &'static str = "content_block_delta";
 
-    /// `fields` are the members of the data object beside its `type`.
+    /// Creates an event. `fields` are the members of the data object after its `type`.
     fn new(name: &'static str, fields: &str) -> Self {
         let comma = if fields.is_empty() { "" } else { "," };
         Self { name, json: format!("{{\"type\":\"{name}\"{comma}{fields}}}") }
@@ -130,13 +130,13 @@ impl Event {
 
     #[cfg(feature = "mock-api")]
     pub(super) fn into_bytes(self) -> Bytes {
-        // A newline can only stem from a verbatim literal; it must not end the event.
+        // Only a verbatim literal can contain a newline; it must not end the event.
         let data = self.json.replace('\n', "\ndata: ");
         format!("event: {}\ndata: {data}\n\n", self.name).into()
     }
 }
 
-/// The body of an error answer.
+/// Returns the body of an error response.
 #[cfg(feature = "mock-api")]
 pub(super) fn error_json(error: &ApiError) -> String {
     let inner = typed(&error.kind, [("message", quoted(&error.message))]);
@@ -181,13 +181,13 @@ pub(crate) fn usage_json(input: u64, output: u64) -> String {
     ])
 }
 
-/// An object with a `type` and these fields, given as JSON.
+/// Returns an object with a `type` and these fields, whose values are JSON.
 fn typed<const N: usize>(kind: &str, fields: [(&str, String); N]) -> String {
     let fields = ordered(fields);
     format!(r#"{{"type":{},{}"#, quoted(kind), &fields[1..])
 }
 
-/// An object of these fields, given as JSON, in this order.
+/// Returns an object with these fields in this order; the values are JSON.
 fn ordered<const N: usize>(fields: [(&str, String); N]) -> String {
     let fields = fields.map(|(name, value)| format!("{}:{value}", quoted(name)));
     format!("{{{}}}", fields.join(","))

@@ -1,14 +1,13 @@
 //! A scripted Messages API on loopback.
 //!
-//! The real CLI talks to whatever `ANTHROPIC_BASE_URL` names. [`MockApi`] is a server for that
-//! address which answers from a [`Script`]: texts, tool calls, thinking, errors, slow streams,
-//! streams that break. With it a test runs the real CLI with no network, no key and no money, and
-//! it knows beforehand what "the model" is going to say.
+//! The real CLI connects to the API at `ANTHROPIC_BASE_URL`. [`MockApi`] is a server for that address
+//! which replies according to a [`Script`]: text, tool calls, thinking, errors, slow streams, broken
+//! streams. A test can thus run the real CLI without network access, an API key or cost, and knows in
+//! advance what the model answers.
 //!
-//! A script is a list of rules. A rule is chosen by a piece of text in a prompt and answers with
-//! its first [`Reply`], then, each time the CLI comes back with tool results, with its next one.
-//! Nothing depends on the clock or on chance, and ids are counted (`msg_1`, `toolu_1`), so two
-//! runs of one script are alike.
+//! A script is a list of rules. A rule matches a substring of a prompt and replies with its first
+//! [`Reply`]; each time the CLI sends tool results, it replies with the next one. Nothing depends on
+//! time or randomness, and ids are numbered (`msg_1`, `toolu_1`), so every run of a script is the same.
 //!
 //! ```
 //! use claude_agent_testkit::mock_api::{MockApi, Reply, Script};

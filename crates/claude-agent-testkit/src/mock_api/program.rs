@@ -1,4 +1,4 @@
-//! The program `claude-mock-api`: the mock Messages API for CLIs of other processes.
+//! The program `claude-mock-api`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,16 +11,20 @@ use crate::sim::script_file;
 const USAGE: &str = "\
 Usage: claude-mock-api [--port PORT] [SCRIPT]
 
-Serves a scripted Messages API on 127.0.0.1 until it is stopped. Prints the variables that a CLI
-needs to use it, one `export` per line.
+Serves a scripted Messages API on 127.0.0.1 until it is interrupted. Prints the environment variables
+that make a CLI use it, one `export` per line.
 
-  SCRIPT       a script file; without it every prompt is answered with \"Hello from the mock API.\"
-  --port PORT  the port to listen on; default: a free one
+Arguments:
+  [SCRIPT]     Script file [default: answer every prompt with \"Hello from the mock API.\"]
+
+Options:
+  --port PORT  Port to listen on [default: any free port]
+  -h, --help   Print help
 ";
 
-/// Runs the whole program.
+/// Runs the program.
 pub fn run_as_program() -> ExitCode {
-    let outcome = match Arguments::read(std::env::args_os().skip(1)) {
+    let outcome = match Arguments::parse(std::env::args_os().skip(1)) {
         Ok(Some(arguments)) => serve(arguments),
         Ok(None) => print(USAGE).map_err(|error| error.to_string()),
         Err(reason) => Err(format!("{reason}\n\n{USAGE}")),
@@ -28,14 +32,14 @@ pub fn run_as_program() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            complain(&reason);
+            report_error(&reason);
             ExitCode::FAILURE
         }
     }
 }
 
 #[expect(clippy::print_stderr, reason = "a program reports errors on stderr")]
-fn complain(reason: &str) {
+fn report_error(reason: &str) {
     eprintln!("claude-mock-api: {}", reason.trim_end());
 }
 
@@ -52,24 +56,24 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the command line; `None` if it asks for help.
-    fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Option<Self>, String> {
+    /// Parses the command line; returns `None` if help is requested.
+    fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Option<Self>, String> {
         let mut read = Self::default();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             match argument.to_str() {
                 Some("--help" | "-h") => return Ok(None),
                 Some("--port") => {
-                    let port = arguments.next().ok_or("`--port` needs a number")?;
+                    let port = arguments.next().ok_or("`--port` requires a value")?;
                     let port = port.to_string_lossy();
                     read.port =
-                        port.parse().map_err(|_| format!("`--port`: {port:?} is not a port"))?;
+                        port.parse().map_err(|_| format!("`--port`: invalid port {port:?}"))?;
                 }
                 Some(flag) if flag.starts_with('-') => {
                     return Err(format!("unknown argument {flag:?}"));
                 }
                 _ if read.script.is_some() => {
-                    return Err(format!("a second script: {}", argument.display()));
+                    return Err(format!("unexpected argument \"{}\"", argument.display()));
                 }
                 _ => read.script = Some(argument),
             }
@@ -83,8 +87,10 @@ fn serve(arguments: Arguments) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| error.to_string())?.block_on(async {
         let api = MockApi::start_on(arguments.port, script);
-        let api = api.await.map_err(|error| format!("port {}: {error}", arguments.port))?;
-        // The key is a placeholder: without one the CLI asks for a login.
+        let api = api
+            .await
+            .map_err(|error| format!("cannot listen on port {}: {error}", arguments.port))?;
+        // The key is a placeholder; without one, the CLI requires a login.
         let address = api.base_url();
         let variables = format!(
             "export ANTHROPIC_BASE_URL={address}\nexport ANTHROPIC_API_KEY=none\n\
@@ -103,8 +109,10 @@ fn script(path: Option<OsString>) -> Result<Script, String> {
     let text = fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
     let script = script_file::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
     if !script.faults.is_empty() || script.version.is_some() {
-        let help = "help: use claude-sim for `faults` and `version`";
-        return Err(format!("{shown}: only a simulated CLI has faults and a version; {help}"));
+        let help = "help: run the script with `claude-sim`, or remove these sections";
+        return Err(format!(
+            "{shown}: the mock API does not support `faults` and `version`; {help}"
+        ));
     }
     Ok(script.model)
 }
@@ -114,20 +122,20 @@ mod tests {
     use super::*;
 
     fn read(arguments: &[&str]) -> Result<Option<Arguments>, String> {
-        Arguments::read(arguments.iter().map(OsString::from))
+        Arguments::parse(arguments.iter().map(OsString::from))
     }
 
     #[test]
-    fn the_command_line_is_read_or_refused() {
+    fn the_command_line_is_parsed_or_rejected() {
         let given = Arguments { port: 8080, script: Some("a.sim".into()) };
         assert_eq!(read(&["--port", "8080", "a.sim"]), Ok(Some(given)));
         assert_eq!(read(&[]), Ok(Some(Arguments::default())));
         assert_eq!(read(&["--help"]), Ok(None));
         for (arguments, reason) in [
-            (&["--port"][..], "`--port` needs a number"),
-            (&["--port", "99999"], "`--port`: \"99999\" is not a port"),
+            (&["--port"][..], "`--port` requires a value"),
+            (&["--port", "99999"], "`--port`: invalid port \"99999\""),
             (&["--prot", "1"], "unknown argument \"--prot\""),
-            (&["a", "b"], "a second script: b"),
+            (&["a", "b"], "unexpected argument \"b\""),
         ] {
             assert_eq!(read(arguments), Err(reason.to_owned()));
         }

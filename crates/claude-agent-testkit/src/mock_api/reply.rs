@@ -1,10 +1,10 @@
-//! One answer of the mock.
+//! One reply of the model.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// One answer: content blocks, or an error, and the way in which it is sent.
+/// A reply of the model: content blocks or an error, and how it is sent.
 ///
 /// ```
 /// use claude_agent_testkit::mock_api::Reply;
@@ -32,31 +32,31 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An answer without content, to add blocks to.
+    /// Creates a reply without content.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An answer of one text block.
+    /// Creates a reply with a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().and_text(text)
     }
 
-    /// An answer that begins with a thinking block.
+    /// Creates a reply with a thinking block.
     pub fn thinking(thinking: impl Into<String>) -> Self {
         Self::new().and_thinking(thinking)
     }
 
-    /// An answer that calls a tool.
+    /// Creates a reply that calls a tool.
     pub fn tool(name: impl Into<String>, input: Value) -> Self {
         Self::new().and_tool(name, input)
     }
 
-    /// An error answer, in the shape of the API:
+    /// Creates an error reply in the format of the API:
     /// `{"type":"error","error":{"type":kind,"message":message}}`.
     ///
-    /// Content that is added to it is not sent. The CLI retries most errors, even a 401, for
-    /// minutes; with [`no_retry`](Self::no_retry) it reports them immediately.
+    /// Content blocks that are added to it are ignored. The CLI retries most errors for minutes, even
+    /// a 401; with [`no_retry`](Self::no_retry) it reports them immediately.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let error = ApiError { status, kind: kind.to_owned(), message: message.to_owned() };
         Self { error: Some(error), ..Self::default() }
@@ -67,39 +67,40 @@ impl Reply {
         self.with_block(Block::Text(text.into()))
     }
 
-    /// Adds a thinking block; it gets a signature.
+    /// Adds a thinking block with a signature.
     pub fn and_thinking(self, thinking: impl Into<String>) -> Self {
         self.with_block(Block::Thinking(thinking.into()))
     }
 
-    /// Adds a tool call; the server gives it an id (`toolu_1`, `toolu_2`, …).
+    /// Adds a tool call. The server assigns its id (`toolu_1`, `toolu_2`, …).
     pub fn and_tool(self, name: impl Into<String>, input: Value) -> Self {
         self.with_block(Block::Tool { id: String::new(), name: name.into(), input })
     }
 
-    /// Adds a text block whose JSON string literal, quotes included, is sent as it is given.
+    /// Adds a text block whose JSON string literal, including the quotes, is sent verbatim.
     ///
-    /// For texts that no Rust string holds, such as a lone surrogate: `r#""half \ud83d""#`. The
-    /// literal is not checked and, when streamed, goes out as a single delta.
+    /// Use this for text that a Rust string cannot contain, such as a lone surrogate:
+    /// `r#""half \ud83d""#`. The literal is not validated and, when streamed, is sent as a single delta.
     pub fn raw_text_json(self, literal: &str) -> Self {
         self.with_block(Block::RawText(literal.to_owned()))
     }
 
-    /// Sets the stop reason. Without it: `tool_use` if a tool is called, else `end_turn`.
+    /// Sets the stop reason. Defaults to `tool_use` if the reply calls a tool, and to `end_turn`
+    /// otherwise.
     pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
         self.stop_reason = Some(reason.into());
         self
     }
 
-    /// Sets the reported usage.
+    /// Sets the reported token usage. Defaults to 10 input and 5 output tokens.
     pub fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         self.usage = Some((input_tokens, output_tokens));
         self
     }
 
-    /// Cuts streamed texts, thinking and tool inputs into deltas of `chars` characters.
+    /// Splits streamed text, thinking and tool inputs into deltas of `chars` characters.
     ///
-    /// Without it a block comes in two or three deltas. Zero counts as one.
+    /// By default, a block is sent in at most three deltas. Zero counts as one.
     pub fn deltas_of(mut self, chars: usize) -> Self {
         self.delta_chars = Some(chars.max(1));
         self
@@ -107,13 +108,13 @@ impl Reply {
 
     /// Adds a header to the response.
     ///
-    /// A name or value that HTTP does not allow turns the answer into an error that says so.
+    /// A name or value that is invalid in HTTP turns the reply into an error response that reports it.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Adds a `retry-after` header, in seconds. Meant for errors.
+    /// Adds a `retry-after` header, in seconds. Useful for errors.
     pub fn retry_after(self, seconds: u32) -> Self {
         self.header("retry-after", seconds.to_string())
     }
@@ -129,26 +130,26 @@ impl Reply {
         self
     }
 
-    /// Waits between the events of a streamed answer.
+    /// Waits between the events of a streamed reply.
     pub fn pause_between(mut self, pause: Duration) -> Self {
         self.pause_between = Some(pause);
         self
     }
 
-    /// Sends the start of the message and the first delta, then keeps the stream open until the
-    /// client goes away or [`MockApi::release_held`](super::MockApi::release_held) is called; the
-    /// rest follows then.
+    /// Sends the start of the message and the first delta, then waits until
+    /// [`MockApi::release_held`](super::MockApi::release_held) is called or the client disconnects.
+    /// After the release, the rest is sent.
     ///
-    /// An answer that is not streamed is held after its head.
+    /// A reply that is not streamed is held after its headers.
     pub fn hold(mut self) -> Self {
         self.hold = true;
         self
     }
 
-    /// Cuts the connection after `events` stream events, without a proper end of the response.
+    /// Closes the connection after `events` stream events, in the middle of the response.
     ///
-    /// With more events than there are, all are sent before the cut. An answer that is not
-    /// streamed is cut in the middle.
+    /// If the reply has fewer events, all are sent first. A reply that is not streamed is cut in the
+    /// middle.
     pub fn drop_after_events(mut self, events: usize) -> Self {
         self.cut_after = Some(events);
         self
@@ -166,7 +167,7 @@ pub(crate) enum Block {
     /// A JSON string literal, to be written verbatim.
     RawText(String),
     Thinking(String),
-    /// The id is empty until the server sends the reply: it counts ids over all replies.
+    /// The id is empty until the server sends the reply, because ids are numbered across replies.
     Tool {
         id: String,
         name: String,

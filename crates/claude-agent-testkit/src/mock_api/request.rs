@@ -1,4 +1,4 @@
-//! What the CLI asked.
+//! Requests to the Messages API.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::fmt;
 use hyper::http::request::Parts;
 use serde_json::Value;
 
-/// A `POST /v1/messages` request as it arrived.
+/// A received `POST /v1/messages` request.
 ///
-/// Its `Debug` form leaves out credentials.
+/// Its `Debug` output omits credentials.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ApiRequest {
@@ -17,7 +17,7 @@ pub struct ApiRequest {
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// What follows the `?`, or an empty string.
+    /// The query string without the `?`, or an empty string.
     pub query: String,
     /// The headers.
     pub headers: Headers,
@@ -26,29 +26,29 @@ pub struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// The model asked for, or an empty string.
+    /// Returns the requested model, or an empty string.
     pub fn model(&self) -> &str {
         self.body["model"].as_str().unwrap_or_default()
     }
 
-    /// Whether a stream of events was asked for.
+    /// Returns whether a stream of events was requested.
     pub fn stream(&self) -> bool {
         self.body["stream"].as_bool().unwrap_or_default()
     }
 
-    /// The prompts of the conversation, in order: every text in a user entry, except tool results
-    /// and texts that consist of nothing but reminders of the CLI (`<system-reminder>`), and every
-    /// message that was sent while a turn was running.
+    /// Returns the prompts of the conversation, in order: every text of a user entry except tool results
+    /// and texts that consist only of reminders of the CLI (`<system-reminder>`), and every message that
+    /// was sent while a turn was running.
     pub fn prompts(&self) -> Vec<String> {
         self.prompt_texts().map(|(_, text)| text.to_owned()).collect()
     }
 
-    /// The last of the [`prompts`](Self::prompts).
+    /// Returns the last of the [`prompts`](Self::prompts).
     pub fn last_prompt(&self) -> Option<String> {
         self.prompt_texts().last().map(|(_, text)| text.to_owned())
     }
 
-    /// The `tool_result` blocks of the conversation, in order.
+    /// Returns the `tool_result` blocks of the conversation, in order.
     pub fn tool_results(&self) -> Vec<Value> {
         self.user_entries()
             .flat_map(|entry| blocks_of(&entry["content"]))
@@ -57,21 +57,22 @@ impl ApiRequest {
             .collect()
     }
 
-    /// The text of the system prompt; its blocks are joined by newlines.
+    /// Returns the text of the system prompt; its blocks are joined by newlines.
     pub fn system_text(&self) -> String {
         let texts: Vec<_> = texts_of(&self.body["system"]).map(|(_, text)| text).collect();
         texts.join("\n")
     }
 
-    /// The names of the tools on offer, in order.
+    /// Returns the names of the available tools, in order.
     pub fn tool_names(&self) -> Vec<String> {
         let names = blocks_of(&self.body["tools"]).iter().filter_map(|tool| tool["name"].as_str());
         names.map(str::to_owned).collect()
     }
 
-    /// How many assistant messages follow the last prompt: the rounds of tool calls so far.
+    /// Returns the number of assistant messages after the last prompt, which is the number of rounds of
+    /// tool calls so far.
     ///
-    /// Without any prompt all assistant messages count.
+    /// Without any prompt, all assistant messages count.
     pub fn assistant_turns_after_last_prompt(&self) -> usize {
         match self.prompt_texts().last() {
             Some((position, _)) => self.assistant_turns_after(position),
@@ -90,7 +91,7 @@ impl ApiRequest {
         }
     }
 
-    /// A request that never was on a wire: what a simulated CLI asks its model.
+    /// Creates the request of a simulated CLI, which is not sent over HTTP.
     pub(crate) fn simulated(body: Value) -> Self {
         Self {
             method: "POST".to_owned(),
@@ -101,7 +102,7 @@ impl ApiRequest {
         }
     }
 
-    /// Where the last user text that contains `needle` stands.
+    /// Returns the position of the last user text that contains `needle`.
     pub(super) fn last_position_of(&self, needle: &str) -> Option<Position> {
         let matching = self.user_texts().filter(|(_, text)| text.contains(needle));
         matching.last().map(|(position, _)| position)
@@ -115,8 +116,7 @@ impl ApiRequest {
         self.user_texts().filter(|(_, text)| !is_only_reminders(text))
     }
 
-    /// The texts that come from the user, also those that reach the model by way of an entry of
-    /// the CLI's own.
+    /// Returns the texts of the user, including those that the CLI wraps in a system entry.
     fn user_texts(&self) -> impl Iterator<Item = (Position, &str)> {
         self.messages().iter().enumerate().flat_map(|(message, entry)| {
             texts_of(&entry["content"]).filter_map(move |(block, text)| {
@@ -141,17 +141,17 @@ impl ApiRequest {
 
 /// The headers of a request, by lower-case name.
 ///
-/// The `Debug` form says that credentials were there, not what they were.
+/// The `Debug` output hides the values of credentials.
 #[derive(Clone, Default)]
 pub struct Headers(BTreeMap<String, String>);
 
 impl Headers {
-    /// The value of a header; values of a repeated one are joined by `", "`.
+    /// Returns the value of a header. The values of a repeated header are joined by `", "`.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(&name.to_ascii_lowercase()).map(String::as_str)
     }
 
-    /// All headers, ordered by name.
+    /// Returns all headers, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -184,10 +184,9 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// Where a text stands in the conversation; later is greater.
+/// The position of a text in the conversation; a later position is greater.
 ///
-/// The block counts as well as the entry, because the CLI merges prompts that directly follow one
-/// another into one entry.
+/// It includes the block, because the CLI merges consecutive prompts into one entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     message: usize,
@@ -211,7 +210,7 @@ impl Position {
     }
 }
 
-/// The texts of a `content` or `system` field, which is a string or a list of blocks.
+/// Returns the texts of a `content` or `system` field, which is a string or a list of blocks.
 fn texts_of(content: &Value) -> impl Iterator<Item = (usize, &str)> {
     let blocks = blocks_of(content).iter().enumerate();
     let texts = blocks.filter_map(|(at, block)| Some((at, block["text"].as_str()?)));
@@ -226,10 +225,10 @@ fn count_assistant(messages: &[Value]) -> usize {
     messages.iter().filter(|entry| entry["role"] == "assistant").count()
 }
 
-/// The message in a system entry by which the CLI passes on what was sent while a turn was running:
-/// a line of introduction, the message, a paragraph of advice to the model.
+/// Returns the message in the system entry with which the CLI forwards a message that was sent while a
+/// turn was running: an introductory line, the message, a paragraph of advice to the model.
 ///
-/// Other system entries describe the machine and the session; a needle must not match there.
+/// Returns `None` for other system entries, which describe the environment; rules must not match there.
 fn joined_message(text: &str) -> Option<&str> {
     let message = text.strip_prefix("The user sent a new message while you were working:\n")?;
     let advice = message.rfind("\n\nThis is how Claude Code surfaces messages");

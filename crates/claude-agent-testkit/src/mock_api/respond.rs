@@ -1,4 +1,4 @@
-//! From an HTTP request to its response.
+//! Responds to HTTP requests.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use tokio::sync::futures::OwnedNotified;
 use super::body::{Step, StepBody, stream_steps, whole_steps};
 use super::message::{Message, error_json};
 use super::reply::ApiError;
-use super::server::Shared;
+use super::server::ServerState;
 use super::{ApiRequest, Reply};
 
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
-/// Answers the requests of one connection.
+/// Responds to the requests of one connection.
 pub(super) struct Responder {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ServerState>,
     /// Signalled whenever the connection has been flushed.
     pub(super) flushed: Arc<Notify>,
 }
@@ -29,25 +29,25 @@ pub(super) struct Responder {
 impl Responder {
     pub(super) async fn respond(&self, request: Request<Incoming>) -> Response<StepBody> {
         match (request.method(), request.uri().path()) {
-            (&Method::POST, "/v1/messages") => self.answer(request).await,
+            (&Method::POST, "/v1/messages") => self.reply(request).await,
             (&Method::POST, "/v1/messages/count_tokens") => self.count_tokens(request).await,
             (&Method::POST, path) => {
                 let message = format!("mock: no such path: {path}");
-                self.refuse(StatusCode::NOT_FOUND, "not_found_error", message)
+                self.reject(StatusCode::NOT_FOUND, "not_found_error", message)
             }
             // The CLI probes the address before it uses it.
             _ => self.json(StatusCode::OK, "{}"),
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<StepBody> {
+    async fn reply(&self, request: Request<Incoming>) -> Response<StepBody> {
         let (parts, body) = request.into_parts();
         let body = match read_object(body).await {
             Ok(body) => body,
-            Err(reason) => return self.refuse_request(reason),
+            Err(reason) => return self.reject_request(reason),
         };
         let request = Arc::new(ApiRequest::new(&parts, body));
-        // Before anybody can see the request: who has seen it can release its answer.
+        // Created before the request is visible: a test that has seen the request can release its reply.
         let released = Arc::clone(&self.shared.release).notified_owned();
         self.shared.log.record(Arc::clone(&request));
         let reply = self.shared.reply_to(&request);
@@ -62,12 +62,12 @@ impl Responder {
 
     async fn count_tokens(&self, request: Request<Incoming>) -> Response<StepBody> {
         match read_object(request.into_body()).await {
-            // About four characters to a token, so that longer requests count more.
+            // About four characters per token, so that longer requests count more.
             Ok(body) => {
                 let tokens = body.to_string().len() / 4;
                 self.json(StatusCode::OK, json!({"input_tokens": tokens}).to_string())
             }
-            Err(reason) => self.refuse_request(reason),
+            Err(reason) => self.reject_request(reason),
         }
     }
 
@@ -112,15 +112,15 @@ impl Responder {
             response = response.header(name, value);
         }
         response.body(body).unwrap_or_else(|error| {
-            self.refuse_request(format!("mock: the reply of the script is not valid HTTP: {error}"))
+            self.reject_request(format!("mock: the reply of the script is not valid HTTP: {error}"))
         })
     }
 
-    fn refuse_request(&self, reason: String) -> Response<StepBody> {
-        self.refuse(StatusCode::BAD_REQUEST, "invalid_request_error", reason)
+    fn reject_request(&self, reason: String) -> Response<StepBody> {
+        self.reject(StatusCode::BAD_REQUEST, "invalid_request_error", reason)
     }
 
-    fn refuse(&self, status: StatusCode, kind: &str, message: String) -> Response<StepBody> {
+    fn reject(&self, status: StatusCode, kind: &str, message: String) -> Response<StepBody> {
         let error = ApiError { status: status.as_u16(), kind: kind.to_owned(), message };
         self.json(status, error_json(&error))
     }
@@ -139,7 +139,7 @@ impl Responder {
 }
 
 async fn read_object(body: Incoming) -> Result<Value, String> {
-    // An announced length is judged before the body is read, so that the client gets its answer.
+    // A declared length is checked before the body is read, so that the client receives the response.
     if body.size_hint().lower() > MAX_BODY as u64 {
         return Err(format!("mock: the body is larger than {MAX_BODY} bytes"));
     }

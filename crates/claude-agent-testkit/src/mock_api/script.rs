@@ -1,4 +1,4 @@
-//! Which reply a request gets.
+//! Selects the reply to a request.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,7 +43,7 @@ use super::{ApiRequest, Reply};
 #[must_use]
 #[derive(Clone, Default)]
 pub struct Script {
-    rules: Vec<Rule>,
+    rules: Vec<ScriptRule>,
     fallback: Fallback,
     answered: Arc<Mutex<AnsweredPrompts>>,
 }
@@ -104,13 +104,13 @@ impl Script {
         self
     }
 
-    pub(crate) fn answer(&self, request: &ApiRequest) -> Reply {
+    pub(crate) fn reply_to(&self, request: &ApiRequest) -> Reply {
         let current = lock(&self.answered).start_of_prompt(request);
         let own = self.latest_rule(request, |_, position| position >= current);
         let earlier = || self.latest_rule(request, |rule, _| rule.reach == Reach::LaterPrompts);
         match own.or_else(earlier) {
-            Some((position, rule)) => rule.answer(request.assistant_turns_after(position)),
-            None => self.fallback.answer(request),
+            Some((position, rule)) => rule.next_reply(request.assistant_turns_after(position)),
+            None => self.fallback.reply_to(request),
         }
     }
 
@@ -119,8 +119,8 @@ impl Script {
     fn latest_rule(
         &self,
         request: &ApiRequest,
-        counts: impl Fn(&Rule, Position) -> bool,
-    ) -> Option<(Position, &Rule)> {
+        counts: impl Fn(&ScriptRule, Position) -> bool,
+    ) -> Option<(Position, &ScriptRule)> {
         let mut chosen = None;
         for rule in &self.rules {
             let Some(position) = request.last_position_of(&rule.needle) else { continue };
@@ -140,7 +140,7 @@ impl Script {
         replies: impl IntoIterator<Item = Reply>,
     ) -> Self {
         let (needle, replies) = (needle.into(), replies.into_iter().collect());
-        self.rules.push(Rule { needle, progress, reach, replies });
+        self.rules.push(ScriptRule { needle, progress, reach, replies });
         self
     }
 }
@@ -160,15 +160,15 @@ impl fmt::Debug for Script {
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
+struct ScriptRule {
     needle: String,
     progress: Progress,
     reach: Reach,
     replies: Arc<[Reply]>,
 }
 
-impl Rule {
-    fn answer(&self, turns: usize) -> Reply {
+impl ScriptRule {
+    fn next_reply(&self, turns: usize) -> Reply {
         let step = match &self.progress {
             Progress::Conversation => turns,
             Progress::Attempts(answered) => answered.fetch_add(1, Ordering::Relaxed),
@@ -200,16 +200,16 @@ enum Fallback {
 }
 
 impl Fallback {
-    fn answer(&self, request: &ApiRequest) -> Reply {
+    fn reply_to(&self, request: &ApiRequest) -> Reply {
         match self {
-            Self::Missing => gap(&no_rule_for(request)),
+            Self::Missing => gap_reply(&no_rule_for(request)),
             Self::Replies(replies) => {
                 reply_at(replies, request.assistant_turns_after_last_prompt())
             }
             // A panic would close the connection, which the CLI takes for a network fault and
             // retries for minutes. The panic itself has been reported by the panic hook.
             Self::Closure(respond) => catch_unwind(AssertUnwindSafe(|| respond(request)))
-                .unwrap_or_else(|_| gap("the closure of the script panicked")),
+                .unwrap_or_else(|_| gap_reply("the closure of the script panicked")),
         }
     }
 }
@@ -233,11 +233,11 @@ fn no_rule_for(request: &ApiRequest) -> String {
 fn reply_at(replies: &[Reply], step: usize) -> Reply {
     match replies.get(step).or(replies.last()) {
         Some(reply) => reply.clone(),
-        None => gap("the matching rule of the script has no replies"),
+        None => gap_reply("the matching rule of the script has no replies"),
     }
 }
 
-/// Returns the answer where the script has none: a status that the CLI does not retry.
-fn gap(reason: &str) -> Reply {
+/// Returns the reply for a gap in the script: an error that the CLI does not retry.
+fn gap_reply(reason: &str) -> Reply {
     Reply::error(400, "invalid_request_error", &format!("mock: {reason}"))
 }

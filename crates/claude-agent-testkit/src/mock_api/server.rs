@@ -1,12 +1,11 @@
-//! The server: its handle, what is shared, the connections.
+//! The HTTP server.
 
 use std::convert::Infallible;
-use std::fmt;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use std::{fmt, io};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -22,84 +21,88 @@ use super::{ApiRequest, Reply, Script};
 
 const MAX_CONNECTIONS: usize = 1024;
 
-/// A Messages API on a port of 127.0.0.1 that answers from a [`Script`].
+/// A Messages API on a port of 127.0.0.1 that replies according to a [`Script`].
 ///
-/// It serves until it is dropped; its tasks and connections end then, as soon as the runtime gets
-/// to them.
+/// Dropping it stops the server and closes its connections.
 pub struct MockApi {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     serving: JoinHandle<()>,
 }
 
 impl MockApi {
-    /// Starts a server on a free port. It runs on the Tokio runtime of the caller.
+    /// Starts a server on a free port, on the current Tokio runtime.
     ///
     /// # Errors
     ///
-    /// If no port can be bound.
+    /// Returns an error if no port can be bound.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is left behind if the future is dropped.
+    /// This method is cancel safe: if the future is dropped, no server is started.
     pub async fn start(script: Script) -> io::Result<Self> {
         Self::start_on(0, script).await
     }
 
-    /// Starts a server on this port; 0 stands for a free one.
+    /// Starts a server on this port; 0 selects a free port.
     ///
     /// # Errors
     ///
-    /// If the port cannot be bound.
+    /// Returns an error if the port cannot be bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// This method is cancel safe: if the future is dropped, no server is started.
     pub async fn start_on(port: u16, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(script));
+        let shared = Arc::new(ServerState::new(script));
         let serving = tokio::spawn(serve(listener, Arc::clone(&shared)));
         Ok(Self { address, shared, serving })
     }
 
-    /// The address, for `ANTHROPIC_BASE_URL`: `http://127.0.0.1:<port>`.
+    /// Returns the value for `ANTHROPIC_BASE_URL`: `http://127.0.0.1:<port>`.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The `POST /v1/messages` requests so far, oldest first.
+    /// Returns the received `POST /v1/messages` requests, oldest first.
     ///
     /// The newest 10,000 are kept; [`dropped_requests`](Self::dropped_requests) counts the rest.
-    /// A request whose body is not a JSON object is refused and not kept.
+    /// A request whose body is not a JSON object is rejected and not kept.
     pub fn requests(&self) -> Vec<ApiRequest> {
         self.shared.log.all().iter().map(|request| ApiRequest::clone(request)).collect()
     }
 
-    /// How many old requests [`requests`](Self::requests) no longer shows.
+    /// Returns the number of old requests that [`requests`](Self::requests) no longer contains.
     pub fn dropped_requests(&self) -> u64 {
         self.shared.log.dropped()
     }
 
-    /// Waits for a request that `matches`, or returns the first of those that are there already.
+    /// Waits for a request that satisfies `matches`. Returns immediately if such a request has already
+    /// been received.
     ///
-    /// It waits without limit; tests put a timeout around it.
+    /// This method has no timeout; tests should wrap it in one.
     ///
     /// # Cancel safety
     ///
-    /// Looks only; dropping the future changes nothing.
+    /// This method is cancel safe.
     pub async fn wait_for_request(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
         self.shared.log.wait_for(matches).await
     }
 
-    /// Replaces the script for the requests to come; answers under way are not changed.
+    /// Replaces the script for later requests. Replies in progress are not affected.
     ///
-    /// Counts of attempts are those of the new script; ids continue.
+    /// Attempts are counted by the new script; the numbering of ids continues.
     pub fn set_script(&self, script: Script) {
         let mut current = self.shared.script.write().unwrap_or_else(PoisonError::into_inner);
         *current = script;
     }
 
-    /// Lets go of every answer that is on [`hold`](Reply::hold).
+    /// Releases every reply that is on [`hold`](Reply::hold).
     ///
-    /// That goes for all requests that have arrived, as seen by [`requests`](Self::requests), even
-    /// if their answers have not come to the point of the hold; later requests are held again.
+    /// This includes the replies to all requests in [`requests`](Self::requests), even if they have not
+    /// reached the point of the hold; replies to later requests are held again.
     pub fn release_held(&self) {
         self.shared.release.notify_waiters();
     }
@@ -118,17 +121,17 @@ impl fmt::Debug for MockApi {
     }
 }
 
-/// What all connections of a server share.
-pub(super) struct Shared {
+/// The state shared by all connections.
+pub(super) struct ServerState {
     pub(super) log: RequestLog,
-    /// Wakes the answers that are held.
+    /// Wakes the held replies.
     pub(super) release: Arc<Notify>,
     script: RwLock<Script>,
     messages: AtomicU64,
     tools: AtomicU64,
 }
 
-impl Shared {
+impl ServerState {
     fn new(script: Script) -> Self {
         Self {
             log: RequestLog::default(),
@@ -139,11 +142,11 @@ impl Shared {
         }
     }
 
-    /// The reply of the script, with ids for its tool calls.
+    /// Returns the reply of the script, with ids for its tool calls.
     pub(super) fn reply_to(&self, request: &ApiRequest) -> Reply {
-        // Not under the lock: the script may hold a closure, which may take its time.
+        // Cloned so that a slow closure of the script does not run under the lock.
         let script = self.script.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut reply = script.answer(request);
+        let mut reply = script.reply_to(request);
         for block in &mut reply.blocks {
             if let Block::Tool { id, .. } = block {
                 *id = numbered("toolu", &self.tools);
@@ -161,7 +164,7 @@ fn numbered(prefix: &str, counter: &AtomicU64) -> String {
     format!("{prefix}_{}", counter.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+async fn serve(listener: TcpListener, shared: Arc<ServerState>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -169,18 +172,18 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
                 Ok((stream, _)) => {
                     connections.spawn(serve_connection(stream, Arc::clone(&shared)));
                 }
-                // Out of descriptors, most likely. Nothing tells when there are some again, and
-                // the next try fails at once, so the loop slows down.
+                // Probably out of file descriptors. No event signals that some are available again, so
+                // the loop retries after a delay.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
-            // Reaps ended connections. One that panicked is closed, which is all that can be done.
+            // Removes finished connections; a connection whose task panicked is closed.
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
-    // Only a matter of speed; a socket that is already dead shows when it is read.
+async fn serve_connection(stream: TcpStream, shared: Arc<ServerState>) {
+    // An optimization; errors of a dead socket are reported by the next read.
     stream.set_nodelay(true).ok();
     let flushed = Arc::new(Notify::new());
     let connection = FlushSignal::new(stream, Arc::clone(&flushed));
@@ -189,6 +192,6 @@ async fn serve_connection(stream: TcpStream, shared: Arc<Shared>) {
         let responder = Arc::clone(&responder);
         async move { Ok::<_, Infallible>(responder.respond(request).await) }
     });
-    // It fails when the client goes away or the script cuts it, both of which are meant.
+    // An error means that the client disconnected or the script cut the connection; both are expected.
     http1::Builder::new().serve_connection(connection, service).await.ok();
 }

@@ -1,12 +1,12 @@
-//! Whether the client says what was recorded.
+//! Compares the lines of the client with the recorded ones.
 
 use serde_json::Value;
 
-use super::ids::Ids;
+use super::id_map::IdMap;
 
-/// What a line is about, for a player that looks at nothing else.
+/// Returns the kind of a line, which is all that a lenient player compares.
 ///
-/// A line that is no JSON has a kind of its own. An answer is known by what it answers.
+/// Lines that are not JSON share one kind. The kind of a response includes its request id.
 pub(super) fn kind(line: &[u8]) -> String {
     let Ok(line) = serde_json::from_slice::<Value>(line) else { return String::new() };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -20,39 +20,39 @@ pub(super) fn kind(line: &[u8]) -> String {
     }
 }
 
-/// The id of a control request.
+/// Returns the id of a control request.
 pub(super) fn request_id(line: &[u8]) -> Option<String> {
     let line: Value = serde_json::from_slice(line).ok()?;
     (line["type"] == "control_request").then(|| line["request_id"].as_str().map(str::to_owned))?
 }
 
-/// The id of the request that a line responds to.
+/// Returns the id of the request that a line responds to.
 pub(super) fn responds_to(line: &[u8]) -> Option<String> {
     let line: Value = serde_json::from_slice(line).ok()?;
     let id = &line["response"]["request_id"];
     (line["type"] == "control_response").then(|| id.as_str().map(str::to_owned))?
 }
 
-/// Ties the ids of two lines.
-pub(super) fn tie(recorded: &[u8], said: &[u8], ids: &mut Ids) {
-    if let (Ok(recorded), Ok(said)) =
-        (serde_json::from_slice::<Value>(recorded), serde_json::from_slice::<Value>(said))
+/// Binds the ids of two lines.
+pub(super) fn bind(recorded: &[u8], sent: &[u8], ids: &mut IdMap) {
+    if let (Ok(recorded), Ok(sent)) =
+        (serde_json::from_slice::<Value>(recorded), serde_json::from_slice::<Value>(sent))
     {
         let line_type = recorded["type"].as_str().unwrap_or_default();
-        tie_values("", line_type, &recorded, &said, ids);
+        bind_values("", line_type, &recorded, &sent, ids);
     }
 }
 
-/// Where two lines differ after their ids were tied.
+/// Compares two lines whose ids have been bound.
 ///
 /// # Errors
 ///
-/// The place and the difference, if both are JSON.
-pub(super) fn same(recorded: &[u8], said: &[u8], ids: &Ids) -> Result<(), Option<String>> {
+/// Returns a description of the first difference if both lines are JSON, and `None` otherwise.
+pub(super) fn same(recorded: &[u8], sent: &[u8], ids: &IdMap) -> Result<(), Option<String>> {
     let (Ok(left), Ok(right)) =
-        (serde_json::from_slice::<Value>(recorded), serde_json::from_slice::<Value>(said))
+        (serde_json::from_slice::<Value>(recorded), serde_json::from_slice::<Value>(sent))
     else {
-        let same = recorded.trim_ascii_end() == said.trim_ascii_end();
+        let same = recorded.trim_ascii_end() == sent.trim_ascii_end();
         return if same { Ok(()) } else { Err(None) };
     };
     let line_type = left["type"].as_str().unwrap_or_default();
@@ -60,18 +60,18 @@ pub(super) fn same(recorded: &[u8], said: &[u8], ids: &Ids) -> Result<(), Option
     comparison.values("", &left, &right).map_err(|difference| Some(difference.to_string()))
 }
 
-fn tie_values(key: &str, line_type: &str, recorded: &Value, said: &Value, ids: &mut Ids) {
-    match (recorded, said) {
-        (Value::String(recorded), Value::String(said)) => ids.tie(key, line_type, recorded, said),
-        (Value::Array(recorded), Value::Array(said)) => {
-            for (recorded, said) in recorded.iter().zip(said) {
-                tie_values(key, line_type, recorded, said, ids);
+fn bind_values(key: &str, line_type: &str, recorded: &Value, sent: &Value, ids: &mut IdMap) {
+    match (recorded, sent) {
+        (Value::String(recorded), Value::String(sent)) => ids.bind(key, line_type, recorded, sent),
+        (Value::Array(recorded), Value::Array(sent)) => {
+            for (recorded, sent) in recorded.iter().zip(sent) {
+                bind_values(key, line_type, recorded, sent, ids);
             }
         }
-        (Value::Object(recorded), Value::Object(said)) => {
+        (Value::Object(recorded), Value::Object(sent)) => {
             for (key, recorded) in recorded {
-                if let Some(said) = said.get(key) {
-                    tie_values(key, line_type, recorded, said, ids);
+                if let Some(sent) = sent.get(key) {
+                    bind_values(key, line_type, recorded, sent, ids);
                 }
             }
         }
@@ -80,67 +80,68 @@ fn tie_values(key: &str, line_type: &str, recorded: &Value, said: &Value, ids: &
 }
 
 struct Comparison<'a> {
-    ids: &'a Ids,
+    ids: &'a IdMap,
     line_type: &'a str,
 }
 
 struct Difference {
-    /// The keys to the place, the innermost first.
+    /// The keys that lead to the difference, innermost first.
     path: Vec<String>,
-    what: String,
+    description: String,
 }
 
 impl Comparison<'_> {
-    fn values(&self, key: &str, recorded: &Value, said: &Value) -> Result<(), Difference> {
-        match (recorded, said) {
-            (Value::Object(recorded), Value::Object(said)) => self.objects(recorded, said),
+    fn values(&self, key: &str, recorded: &Value, sent: &Value) -> Result<(), Difference> {
+        match (recorded, sent) {
+            (Value::Object(recorded), Value::Object(sent)) => self.objects(recorded, sent),
             (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
                 left.iter().zip(right).enumerate().try_for_each(|(index, (left, right))| {
                     self.values(key, left, right).map_err(|inner| inner.below(index.to_string()))
                 })
             }
-            (Value::String(recorded), Value::String(said)) => {
-                let recorded = self.ids.text(key, self.line_type, recorded);
-                if recorded == said.as_str() {
+            (Value::String(recorded), Value::String(sent)) => {
+                let recorded = self.ids.map_text(key, self.line_type, recorded);
+                if recorded == sent.as_str() {
                     return Ok(());
                 }
-                Err(Difference::between(&Value::from(recorded), &Value::from(said.as_str())))
+                Err(Difference::between(&Value::from(recorded), &Value::from(sent.as_str())))
             }
-            _ if recorded == said || same_number(recorded, said) => Ok(()),
-            _ => Err(Difference::between(recorded, said)),
+            _ if recorded == sent || same_number(recorded, sent) => Ok(()),
+            _ => Err(Difference::between(recorded, sent)),
         }
     }
 
     fn objects(
         &self,
         recorded: &serde_json::Map<String, Value>,
-        said: &serde_json::Map<String, Value>,
+        sent: &serde_json::Map<String, Value>,
     ) -> Result<(), Difference> {
-        // A line of another type differs in most fields; its type says it best.
+        // A line of another type differs in most fields; the type is the clearest difference.
         let kind = recorded.get_key_value("type");
         for (key, value) in kind.into_iter().chain(recorded) {
-            let said = said.get(key).ok_or_else(|| Difference::new("is missing").below(key));
-            self.values(key, value, said?).map_err(|inner| inner.below(key))?;
+            let sent = sent.get(key).ok_or_else(|| Difference::new("is missing").below(key));
+            self.values(key, value, sent?).map_err(|inner| inner.below(key))?;
         }
-        match said.keys().find(|key| !recorded.contains_key(*key)) {
+        match sent.keys().find(|key| !recorded.contains_key(*key)) {
             Some(key) => Err(Difference::new("was not recorded").below(key)),
             None => Ok(()),
         }
     }
 }
 
-/// `1` and `1.0` are one number. Integers are not compared as floats, which would round them.
+/// Returns whether two numbers are equal, such as `1` and `1.0`. Two integers are never compared as
+/// floats, which would round them.
 fn same_number(left: &Value, right: &Value) -> bool {
     (left.is_f64() || right.is_f64()) && left.is_number() && left.as_f64() == right.as_f64()
 }
 
 impl Difference {
-    fn new(what: impl Into<String>) -> Self {
-        Self { path: Vec::new(), what: what.into() }
+    fn new(description: impl Into<String>) -> Self {
+        Self { path: Vec::new(), description: description.into() }
     }
 
-    fn between(recorded: &Value, said: &Value) -> Self {
-        Self::new(format!("should be {}, is {}", short(recorded), short(said)))
+    fn between(recorded: &Value, sent: &Value) -> Self {
+        Self::new(format!("should be {}, is {}", short(recorded), short(sent)))
     }
 
     fn below(mut self, key: impl Into<String>) -> Self {
@@ -155,7 +156,7 @@ impl std::fmt::Display for Difference {
         for key in self.path.iter().rev() {
             write!(f, "/{key}")?;
         }
-        write!(f, "` {}", self.what)
+        write!(f, "` {}", self.description)
     }
 }
 

@@ -1,26 +1,26 @@
-//! Which lines of the client a recording has, and what their order may be in a replay.
+//! The client lines that a replay expects, and the orders in which they may arrive.
 //!
-//! A client may do things at the same time: its callbacks run beside each other and beside its
-//! prompts. How such lines were interleaved in the recording is chance, so a replay must not depend
-//! on it. Everything here follows from the order of the recorded lines, nothing from their times.
+//! A client is concurrent: its callbacks run in parallel with each other and with its prompts. The
+//! interleaving of such lines in the recording is arbitrary, so a replay must not depend on it.
+//! Everything here is derived from the order of the recorded lines, never from their times.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
 use super::compare;
-use crate::recording::{Channel, Entry, What};
+use crate::recording::{Channel, Entry, EntryKind};
 
-/// The lines of the client, in recorded order.
-pub(super) struct Expected {
+/// The recorded lines of the client, in recorded order.
+pub(super) struct ExpectedLines {
     lines: Vec<ExpectedLine>,
-    /// Every line before this one is settled.
+    /// The index of the first line that may be unsettled.
     settled: usize,
-    /// From an entry to its line.
+    /// Maps the index of an entry to the index of its line.
     of_entry: HashMap<usize, usize>,
     requests: HashMap<String, CliRequest>,
-    /// Entries from which on no message of the client waits for its result, and those at which one
-    /// begins to.
+    /// The entries at which the number of unanswered client messages becomes zero (`true`) or
+    /// non-zero (`false`).
     quiet: Vec<(usize, bool)>,
     /// The last `result` of the CLI.
     last_result: Option<usize>,
@@ -29,30 +29,30 @@ pub(super) struct Expected {
 struct ExpectedLine {
     entry: usize,
     kind: String,
-    order: Order,
+    order: OrderKey,
     presence: Presence,
     is_settled: bool,
 }
 
-/// What a line must come after.
+/// Determines which lines must come before a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Order {
-    /// A response: after the recorded request of this id.
+enum OrderKey {
+    /// A response, which follows the recorded request with this id.
     Response(String),
-    /// A message of an MCP server of the client: after those with the same key.
+    /// A message of an MCP server in the client, which follows those with the same key.
     ServerMessage(String),
-    /// Anything else that the client begins: after the groups before. Lines of one group have no
-    /// line of the CLI between them.
+    /// Any other line of the client, which follows all earlier groups. No line of the CLI separates
+    /// the lines of one group.
     Own(usize),
 }
 
-/// Whether a line has to come.
+/// Whether a line must arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Required,
-    /// Unless the client closes its input instead.
+    /// Required unless the client closes stdin instead.
     UntilClosed,
-    /// May come, but is not waited for.
+    /// May arrive, but the player does not wait for it.
     Optional,
 }
 
@@ -64,40 +64,40 @@ struct CliRequest {
     responses: Vec<usize>,
 }
 
-/// Where a line of the client belongs.
+/// The result of matching a line of the client against the recording.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// It is this entry of the recording, if the rest is equal too.
+pub(super) enum LineMatch {
+    /// The line corresponds to this entry, provided that the contents are equal.
     Entry(usize),
-    /// It is not in the recording, which may be chance.
-    Chance,
-    /// It does not belong here.
-    Nowhere,
+    /// The line was not recorded, which a difference in timing explains.
+    Timing,
+    /// The line is not expected here.
+    Unexpected,
 }
 
-impl Expected {
-    pub(super) fn of(entries: &[Entry]) -> Self {
-        let mut reading = Reading::default();
+impl ExpectedLines {
+    pub(super) fn from_entries(entries: &[Entry]) -> Self {
+        let mut builder = ExpectedLinesBuilder::default();
         for (index, entry) in entries.iter().enumerate() {
-            match &entry.what {
-                What::Received(line) => reading.received(index, line),
-                What::Sent(line) | What::Unfinished(Channel::Sent, line)
+            match &entry.kind {
+                EntryKind::Received(line) => builder.received(index, line),
+                EntryKind::Sent(line) | EntryKind::Unfinished(Channel::Sent, line)
                     if !line.trim_ascii().is_empty() =>
                 {
-                    reading.sent(index, line);
+                    builder.sent(index, line);
                 }
                 _ => {}
             }
         }
-        reading.finish()
+        builder.finish()
     }
 
-    /// Whether the player has to wait for the line of this entry.
+    /// Returns whether the player has to wait for the line of this entry.
     pub(super) fn waits_for(&self, entry: usize) -> bool {
         self.line(entry).is_some_and(|line| !line.is_settled && line.presence != Presence::Optional)
     }
 
-    /// The line of this entry has come, or never will.
+    /// Marks the line of this entry as arrived or skipped.
     pub(super) fn settle(&mut self, entry: usize) {
         if let Some(line) = self.of_entry.get(&entry) {
             self.lines[*line].is_settled = true;
@@ -107,58 +107,58 @@ impl Expected {
         }
     }
 
-    /// Whether the client may close its input instead of saying the line of this entry.
+    /// Returns whether the client may close stdin instead of sending the line of this entry.
     pub(super) fn may_be_missing(&self, entry: usize) -> bool {
         self.line(entry).is_some_and(|line| line.presence == Presence::UntilClosed)
     }
 
-    /// The first line of the same kind that has not come, wherever it stands.
-    pub(super) fn of_kind(&self, said: &[u8]) -> Option<usize> {
-        let kind = compare::kind(said);
+    /// Returns the first unsettled entry of the same kind as `line`, at any position.
+    pub(super) fn of_kind(&self, line: &[u8]) -> Option<usize> {
+        let kind = compare::kind(line);
         self.find(|line| line.kind == kind)
     }
 
-    /// Where a line belongs that comes while the player waits at this entry.
-    pub(super) fn place(&self, said: &[u8], at: usize) -> Place {
-        let frame = serde_json::from_slice(said).unwrap_or_default();
+    /// Matches a line that arrives while the player waits at this entry.
+    pub(super) fn match_line(&self, line: &[u8], at: usize) -> LineMatch {
+        let frame = serde_json::from_slice(line).unwrap_or_default();
         match order(&frame, 0, &self.requests) {
-            Order::Response(id) => self.place_of_response(&id, at),
-            order @ Order::ServerMessage(_) => {
-                self.find(|line| line.order == order).map_or(Place::Nowhere, Place::Entry)
-            }
-            Order::Own(_) => self.place_of_own(said, at),
+            OrderKey::Response(id) => self.match_response(&id, at),
+            order @ OrderKey::ServerMessage(_) => self
+                .find(|line| line.order == order)
+                .map_or(LineMatch::Unexpected, LineMatch::Entry),
+            OrderKey::Own(_) => self.match_own(line, at),
         }
     }
 
-    fn place_of_response(&self, id: &str, at: usize) -> Place {
+    fn match_response(&self, id: &str, at: usize) -> LineMatch {
         let Some(request) = self.requests.get(id).filter(|request| request.entry < at) else {
-            return Place::Nowhere;
+            return LineMatch::Unexpected;
         };
         let mut recorded = request.responses.iter().map(|line| &self.lines[*line]);
         if let Some(line) = recorded.find(|line| !line.is_settled) {
-            return Place::Entry(line.entry);
+            return LineMatch::Entry(line.entry);
         }
-        // The recorded client had not answered when the CLI no longer asked, or when it closed its
-        // input; this one was faster.
+        // The recorded client had not responded before the CLI cancelled the request, or before the
+        // client closed stdin; this client was faster.
         let was_pending = self.last_result.is_none_or(|result| request.entry > result);
         if request.responses.is_empty() && (request.is_cancelled || was_pending) {
-            Place::Chance
+            LineMatch::Timing
         } else {
-            Place::Nowhere
+            LineMatch::Unexpected
         }
     }
 
-    fn place_of_own(&self, said: &[u8], at: usize) -> Place {
-        let kind = compare::kind(said);
-        let next = self.unsettled().find(|line| matches!(line.order, Order::Own(_)));
+    fn match_own(&self, line: &[u8], at: usize) -> LineMatch {
+        let kind = compare::kind(line);
+        let next = self.unsettled().find(|line| matches!(line.order, OrderKey::Own(_)));
         match next {
             Some(next) => self
                 .find(|line| line.order == next.order && line.kind == kind)
-                .map_or(Place::Nowhere, Place::Entry),
-            // A client that stops while nothing of its own is unanswered knows from the CLI's
-            // lines alone whether a turn runs, and it may have read more or fewer of them.
-            None if kind == INTERRUPT && self.is_quiet(at) => Place::Chance,
-            None => Place::Nowhere,
+                .map_or(LineMatch::Unexpected, LineMatch::Entry),
+            // If no message is unanswered, a stopping client knows only from the CLI's lines whether a
+            // turn is running, and it may have read more or fewer of them than the recorded client.
+            None if kind == INTERRUPT && self.is_quiet(at) => LineMatch::Timing,
+            None => LineMatch::Unexpected,
         }
     }
 
@@ -182,21 +182,21 @@ impl Expected {
 
 const INTERRUPT: &str = "control_request/interrupt";
 
-/// How far a recording was read.
+/// Collects the expected lines while the recording is scanned.
 #[derive(Default)]
-struct Reading {
+struct ExpectedLinesBuilder {
     lines: Vec<ExpectedLine>,
     requests: HashMap<String, CliRequest>,
     quiet: Vec<(usize, bool)>,
     last_result: Option<usize>,
     group: usize,
-    /// The messages of the client that the CLI still works on.
+    /// The messages of the client that the CLI has not answered yet.
     unanswered: HashSet<String>,
-    /// Whether the CLI says what becomes of each message. If not, a result answers all of them.
-    names_messages: bool,
+    /// Whether the CLI reports the lifecycle of each message. If not, a result answers all of them.
+    reports_lifecycle: bool,
 }
 
-impl Reading {
+impl ExpectedLinesBuilder {
     fn received(&mut self, entry: usize, line: &[u8]) {
         self.group += 1;
         let frame: Value = serde_json::from_slice(line).unwrap_or_default();
@@ -211,14 +211,14 @@ impl Reading {
                 }
             }
             "command_lifecycle" => {
-                self.names_messages = true;
+                self.reports_lifecycle = true;
                 if matches!(text(&frame["state"]), "completed" | "cancelled") {
                     self.unanswered.remove(text(&frame["command_uuid"]));
                 }
             }
             "result" => {
                 self.last_result = Some(entry);
-                if !self.names_messages {
+                if !self.reports_lifecycle {
                     self.unanswered.clear();
                 }
                 for id in frame["user_message_uuids"].as_array().into_iter().flatten() {
@@ -227,7 +227,7 @@ impl Reading {
             }
             _ => return,
         }
-        // Before the first result there is nothing that could have been read more or less of.
+        // Before the first result, no difference in reading speed can matter.
         self.note_quiet(entry, self.last_result.is_some() && self.unanswered.is_empty());
     }
 
@@ -235,11 +235,11 @@ impl Reading {
         let frame: Value = serde_json::from_slice(line).unwrap_or_default();
         let order = order(&frame, self.group, &self.requests);
         let mut presence = Presence::Required;
-        if let Order::Response(id) = &order
+        if let OrderKey::Response(id) = &order
             && let Some(request) = self.requests.get_mut(id)
         {
             request.responses.push(self.lines.len());
-            // The response and the cancellation crossed: a client that reads faster sends none.
+            // The response and the cancellation crossed; a client that reads faster sends no response.
             if request.is_cancelled {
                 presence = Presence::Optional;
             }
@@ -258,20 +258,21 @@ impl Reading {
         }
     }
 
-    fn finish(self) -> Expected {
+    fn finish(self) -> ExpectedLines {
         let Self { lines, requests, quiet, last_result, .. } = self;
         let of_entry = lines.iter().enumerate().map(|(line, of)| (of.entry, line)).collect();
-        let mut expected = Expected { lines, settled: 0, of_entry, requests, quiet, last_result };
-        expected.release_the_end();
+        let mut expected =
+            ExpectedLines { lines, settled: 0, of_entry, requests, quiet, last_result };
+        expected.relax_final_lines();
         expected
     }
 }
 
-impl Expected {
-    /// What a client that stops says last depends on how much of the CLI it has read: whether a
-    /// turn of the CLI's own is interrupted, whether a request behind the last result is answered.
-    fn release_the_end(&mut self) {
-        let last_own = self.lines.iter().rposition(|line| matches!(line.order, Order::Own(_)));
+impl ExpectedLines {
+    /// Makes lines optional that depend on how much of stdout the client has read when it stops: an
+    /// interrupt of a turn that the CLI started, and responses to requests after the last result.
+    fn relax_final_lines(&mut self) {
+        let last_own = self.lines.iter().rposition(|line| matches!(line.order, OrderKey::Own(_)));
         if let Some(last) = last_own
             && self.lines[last].kind == INTERRUPT
             && self.is_quiet(self.lines[last].entry)
@@ -280,7 +281,7 @@ impl Expected {
         }
         let Some(result) = self.last_result else { return };
         for line in &mut self.lines {
-            if let Order::Response(id) = &line.order
+            if let OrderKey::Response(id) = &line.order
                 && line.presence == Presence::Required
                 && self.requests.get(id).is_some_and(|request| request.entry > result)
             {
@@ -290,14 +291,13 @@ impl Expected {
     }
 }
 
-/// What a line of the client must come after, if this is its group and these are the requests of
-/// the CLI.
-fn order(frame: &Value, group: usize, requests: &HashMap<String, CliRequest>) -> Order {
+/// Returns the order key of a client line in this group, given the requests of the CLI.
+fn order(frame: &Value, group: usize, requests: &HashMap<String, CliRequest>) -> OrderKey {
     let request = &frame["request"];
     let responds_to = text(&frame["response"]["request_id"]);
     match (text(&frame["type"]), text(&request["subtype"])) {
         ("control_response", _) if requests.contains_key(responds_to) => {
-            Order::Response(responds_to.to_owned())
+            OrderKey::Response(responds_to.to_owned())
         }
         ("control_request", "mcp_message") => {
             let message = &request["message"];
@@ -307,9 +307,9 @@ fn order(frame: &Value, group: usize, requests: &HashMap<String, CliRequest>) ->
                 &message["id"],
                 &message["params"]["progressToken"],
             ];
-            Order::ServerMessage(key.map(Value::to_string).join(" "))
+            OrderKey::ServerMessage(key.map(Value::to_string).join(" "))
         }
-        _ => Order::Own(group),
+        _ => OrderKey::Own(group),
     }
 }
 

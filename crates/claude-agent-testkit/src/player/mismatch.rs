@@ -1,11 +1,12 @@
-//! What the client should have said, and what it said.
+//! The error for a client that deviates from the recording.
 
-use std::{error::Error, fmt};
+use std::error::Error;
+use std::fmt;
 
-/// How much of a line is repeated.
+/// The number of characters of a line that the message quotes.
 const SHOWN: usize = 400;
 
-/// The client did not say what was recorded.
+/// The error returned when the client deviates from the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     line: usize,
@@ -24,22 +25,22 @@ impl Mismatch {
         self
     }
 
-    /// The line of the recording, counted from 1, that the client did not follow.
+    /// Returns the line of the recording file that did not match, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// What was expected, in the ids of the recording.
+    /// Returns the expected line, with the ids of the recording.
     pub fn expected(&self) -> &str {
         &self.expected
     }
 
-    /// What came from the client.
+    /// Returns what the client sent.
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// Where two JSON lines differ, and how: `` `/message/content` should be `"a"`, is `"b"` ``.
+    /// Describes where two JSON lines differ: `` `/message/content` should be `"a"`, is `"b"` ``.
     pub fn place(&self) -> Option<&str> {
         self.place.as_deref()
     }

@@ -1,7 +1,8 @@
-//! Plays a recording back as a CLI.
+//! Replays a recording instead of the CLI.
 //!
-//! [`Player`] writes what the recorded CLI wrote, in order, and where the client spoke in the
-//! recording it waits for the client to speak. So a client meets the real CLI's bytes with no CLI.
+//! [`Player`] writes the recorded output of the CLI in order, and waits for the client wherever the
+//! recording contains a line of the client. A client thus reads the bytes of the real CLI without a
+//! CLI.
 //!
 //! ```
 //! use claude_agent_testkit::{player::Player, recording::{Exit, Recording}};
@@ -19,7 +20,7 @@
 //! let mut stdin = cli.stdin.take().ok_or("taken")?;
 //! let mut stdout = BufReader::new(cli.stdout.take().ok_or("taken")?).lines();
 //!
-//! // The client has its own ids; the player answers with them.
+//! // The client uses its own request ids, and so does the response.
 //! let request = r#"{"request":{"subtype":"interrupt"},"request_id":"mine","type":"control_request"}"#;
 //! stdin.write_all(format!("{request}\n").as_bytes()).await?;
 //! let answer = stdout.next_line().await?.unwrap_or_default();
@@ -33,58 +34,61 @@
 //!
 //! # Strict and lenient
 //!
-//! A strict player (the default) ends with a [`Mismatch`] as soon as the client says something else
-//! than what was recorded, or says it in another order. Lines are compared as JSON: the order of
-//! keys and blanks do not matter.
+//! A strict player (the default) ends with a [`Mismatch`] as soon as the client sends a line that was
+//! not recorded, or sends lines in another order. Lines are compared as JSON: whitespace and the order
+//! of keys do not matter.
 //!
-//! No time decides anything: neither when the client speaks nor how long the recorded CLI took.
-//! What may come in another order, be missing or be added is only what depends on chance in a client
-//! that does several things at once:
+//! The result never depends on time: neither on when the client sends a line nor on how long the
+//! recorded CLI took. Only lines whose order depends on the scheduling of a concurrent client may be
+//! reordered, missing or added:
 //!
-//! - A response to a request of the CLI may come at any time after that request, and a message of an
-//!   MCP server of the client at any time.
-//! - Other lines with no line of the CLI between them may come in any order; lines of one kind, like
-//!   prompts, keep theirs.
-//! - A response to a request that the CLI cancelled may be missing or added. So may one to a request
-//!   that the CLI made after its last result, when the client closes its input.
-//! - An interrupt may be missing or added right before the client closes its input, if no message of
-//!   the client waits for its result there. The recorded response to a missing one is left out.
+//! - A response to a request of the CLI may arrive at any time after that request, and a message of an
+//!   MCP server in the client at any time.
+//! - Other lines with no line of the CLI between them may arrive in any order; lines of the same kind,
+//!   such as prompts, keep their order.
+//! - A response to a request that the CLI cancelled may be missing or added. The same is true of a
+//!   request that the CLI sent after its last result, when the client closes stdin.
+//! - An interrupt may be missing or added right before the client closes stdin, if no message of the
+//!   client is unanswered at that point. The recorded response to a missing interrupt is omitted.
 //!
-//! When the recorded CLI had closed its stdout, the player does so too, and then waits for nothing
-//! more: the CLI exited by itself.
+//! Where the recorded CLI closed its stdout, the player closes its own and no longer waits for the
+//! client: the CLI exited on its own.
 //!
-//! A lenient player looks at kinds alone: a line of the client counts for the first line of the
-//! same type and subtype that the recording still waits for, wherever it stands, and an answer
-//! counts for the recorded answer to the same request. Other lines are ignored. When the client has
-//! closed its input while more was waited for, the player goes on where the recording has that.
+//! A lenient player compares kinds only: a line of the client matches the first pending line with the
+//! same type and subtype, at any position, and a response matches the recorded response to the same
+//! request. Other lines are ignored. If the client closes stdin early, the player continues at the
+//! point where the recorded client closed it.
 //!
 //! # Ids
 //!
-//! Ids that the client invents differ from run to run: ids of its requests, its uuids and session
-//! ids, its names of hook callbacks. The first time that one stands where the recording has one, the
-//! two are tied; from then on the client must use its own where the recording uses the recorded one,
-//! and the player writes the client's own. A session that the client names on the command line is
-//! tied by [`Player::arguments`]. Ids of the CLI are written as they were recorded.
+//! Ids that the client generates differ from run to run: request ids, UUIDs, session ids, names of hook
+//! callbacks. The first time that the client sends an id where the recording has one, the two are
+//! bound. From then on the client must use its id wherever the recording uses the recorded one, and the
+//! player writes the client's id. [`Player::arguments`] binds a session id of the command line. Ids of
+//! the CLI are written as recorded.
 
-mod client;
 mod compare;
 mod expected;
-mod ids;
+mod id_map;
+mod input;
 mod mismatch;
-mod play;
 mod process;
 mod program;
+mod replay;
 
 use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use self::id_map::IdMap;
+use self::input::ClientReader;
+pub use self::mismatch::Mismatch;
+pub use self::process::PlayerProcess;
 #[doc(hidden)]
 pub use self::program::run_as_program;
-use self::{client::Client, ids::Ids, play::Play};
-pub use self::{mismatch::Mismatch, process::PlayerProcess};
+use self::replay::RecordingReplay;
 use crate::recording::{Exit, Recording};
 
-/// Plays a recording back as a CLI.
+/// Replays a recording instead of the CLI.
 #[must_use]
 #[derive(Debug, Clone)]
 pub struct Player {
@@ -96,7 +100,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// A strict player that does not wait longer than it must.
+    /// Creates a strict player that replays without delays.
     pub fn new(recording: Recording) -> Self {
         Self {
             recording,
@@ -107,70 +111,73 @@ impl Player {
         }
     }
 
-    /// The client must say what was recorded, in the recorded order where that is no chance.
+    /// Requires the recorded lines from the client, in the recorded order except where it depends on
+    /// scheduling. This is the default.
     pub fn strict(mut self) -> Self {
         self.lenient = false;
         self
     }
 
-    /// The client must say something of the recorded kinds, in any order.
+    /// Requires only lines of the recorded kinds from the client, in any order.
     pub fn lenient(mut self) -> Self {
         self.lenient = true;
         self
     }
 
-    /// Takes as long as the CLI took from one entry to the next. Times of the client are its own.
+    /// Waits between entries as long as the recorded CLI did. By default, entries are written without
+    /// delay.
     pub fn at_recorded_speed(mut self) -> Self {
         self.at_recorded_speed = true;
         self
     }
 
-    /// The arguments with which the client starts the CLI, without the program's name.
+    /// Sets the arguments with which the client starts the CLI, without the program name.
     ///
-    /// They are not compared. A session that is named in them is tied to the recorded one.
+    /// They are not compared. A session id in them is bound to the recorded one. Replaces earlier
+    /// arguments.
     pub fn arguments<T: Into<String>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
         self.arguments = arguments.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The longest line that is taken from the client. Of a longer one only its size is kept, and
-    /// it counts as none of the recorded lines.
+    /// Sets the maximum length of a client line in bytes. A longer line matches none of the recorded
+    /// lines. Defaults to [`DEFAULT_MAX_LINE_BYTES`].
     pub fn max_line_bytes(mut self, bytes: usize) -> Self {
         self.max_line_bytes = bytes;
         self
     }
 
-    /// Starts to play in memory, on the current runtime.
+    /// Starts the replay in memory, on the current Tokio runtime.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics if called outside a Tokio runtime.
     pub fn start(self) -> PlayerProcess {
         PlayerProcess::spawn(self)
     }
 
-    /// Plays on these streams to the end and says how the recorded CLI ended.
+    /// Replays on these streams to the end and returns how the recorded CLI ended.
     ///
-    /// Input is read only where the recording waits for the client, so nothing piles up. A client
-    /// that no longer reads does not end the play. A recording that does not show how the CLI ended
-    /// ends with code 0.
+    /// Stdin is read only where the recording waits for the client, so the memory use is bounded. A
+    /// client that no longer reads does not end the replay. A recording without an exit status ends
+    /// with code 0.
     ///
     /// # Errors
     ///
-    /// When the client did not say what was recorded.
+    /// Returns an error if the client deviates from the recording.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the play; what was read and written until then stays so.
+    /// Dropping the future ends the replay. Bytes that were read or written are not restored.
     pub async fn run(
         self,
         stdin: impl AsyncRead + Unpin,
         stdout: impl AsyncWrite + Unpin,
         stderr: impl AsyncWrite + Unpin,
     ) -> Result<Exit, Mismatch> {
-        let mut ids = Ids::of(&self.recording);
-        ids.tie_sessions(&self.recording.header.argv, &self.arguments);
-        let client = Client::new(stdin, self.max_line_bytes);
-        Play::new(&self, ids, client, stdout, stderr).run().await
+        let mut ids = IdMap::from_recording(&self.recording);
+        ids.bind_sessions(&self.recording.header.argv, &self.arguments);
+        let client = ClientReader::new(stdin, self.max_line_bytes);
+        RecordingReplay::new(&self, ids, client, stdout, stderr).run().await
     }
 }

@@ -1,28 +1,26 @@
-//! A player in memory, shaped like a child process.
+//! A player that runs in memory, with the interface of a child process.
 
-use tokio::{
-    io::{DuplexStream, duplex},
-    task::JoinHandle,
-};
+use tokio::io::{DuplexStream, duplex};
+use tokio::task::JoinHandle;
 
 use super::{Mismatch, Player};
 use crate::recording::Exit;
 
-/// What a pipe of Linux holds.
+/// The capacity of a pipe on Linux.
 const PIPE: usize = 64 * 1024;
 
-/// A running player, with the client's ends of its streams.
+/// A running player and the client's ends of its streams.
 ///
-/// The streams are as bounded as pipes: a client that does not read makes the player wait, and the
-/// other way round. Dropping the process ends it.
+/// The streams are bounded like pipes: a client that does not read makes the player wait, and vice
+/// versa. Dropping the process ends it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PlayerProcess {
-    /// Where the client writes.
+    /// The stdin of the CLI, which the client writes to.
     pub stdin: Option<DuplexStream>,
-    /// Where the client reads what the CLI wrote.
+    /// The stdout of the CLI.
     pub stdout: Option<DuplexStream>,
-    /// Where the client reads the CLI's stderr.
+    /// The stderr of the CLI.
     pub stderr: Option<DuplexStream>,
     task: JoinHandle<Result<Exit, Mismatch>>,
     outcome: Option<Result<Exit, Mismatch>>,
@@ -42,15 +40,16 @@ impl PlayerProcess {
         }
     }
 
-    /// Waits for the end. Like with a child process, stdin is closed first if it is still here.
+    /// Waits until the player ends. As with [`tokio::process::Child`], stdin is closed first if it has
+    /// not been taken.
     ///
     /// # Errors
     ///
-    /// When the client did not say what was recorded.
+    /// Returns an error if the client deviated from the recording.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: it can be called again, also after the end.
+    /// This method is cancel safe: it can be called again, also after the player has ended.
     pub async fn wait(&mut self) -> Result<Exit, Mismatch> {
         self.stdin = None;
         if let Some(outcome) = &self.outcome {
@@ -60,14 +59,14 @@ impl PlayerProcess {
             Ok(outcome) => outcome,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Nothing but `kill` cancels the task, apart from the end of the runtime.
+                // Only `kill` or a shutdown of the runtime cancels the task.
                 Err(_) => Ok(Exit::Signal(SIGKILL)),
             },
         };
         self.outcome.insert(outcome).clone()
     }
 
-    /// Ends the player at once, as SIGKILL would.
+    /// Ends the player immediately, as SIGKILL would.
     pub fn kill(&self) {
         self.task.abort();
     }

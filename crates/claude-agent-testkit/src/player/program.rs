@@ -1,10 +1,8 @@
 //! The program `claude-player`.
 
-use std::{
-    env, fs,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::{env, fs};
 
 use super::Player;
 use crate::recording::{Exit, Recording};
@@ -12,20 +10,20 @@ use crate::recording::{Exit, Recording};
 const RECORDING: &str = "CLAUDE_PLAYER_RECORDING";
 const LENIENT: &str = "CLAUDE_PLAYER_LENIENT";
 
-/// The whole program.
+/// Runs the program.
 pub fn run_as_program() -> ExitCode {
     let arguments = env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned());
     match run(arguments.collect()) {
-        Ok(exit) => leave(exit),
+        Ok(exit) => exit_like(exit),
         Err(error) => {
-            complain(&error);
+            report_error(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program complains on stderr")]
-fn complain(error: &io::Error) {
+#[expect(clippy::print_stderr, reason = "a program reports errors on stderr")]
+fn report_error(error: &io::Error) {
     eprintln!("claude-player: {error}");
 }
 
@@ -41,21 +39,24 @@ fn run(arguments: Vec<String>) -> io::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let streams = (tokio::io::stdin(), tokio::io::stdout(), tokio::io::stderr());
     let exit = runtime.block_on(player.run(streams.0, streams.1, streams.2));
-    // A read of the client's input may still be open; it must not hold the end.
+    // A blocking read of stdin may still be pending; it must not delay the exit.
     runtime.shutdown_background();
     exit.map_err(io::Error::other)
 }
 
 fn recording() -> io::Result<Recording> {
-    let name = env::var_os(RECORDING)
-        .ok_or_else(|| io::Error::other(format!("{RECORDING} does not name a recording")))?;
+    let name = env::var_os(RECORDING).ok_or_else(|| {
+        io::Error::other(format!(
+            "{RECORDING} is not set; help: set it to the path of a `.wire` file"
+        ))
+    })?;
     let named = |reason: String| io::Error::other(format!("{}: {reason}", name.display()));
     let file = fs::read(&name).map_err(|error| named(error.to_string()))?;
     Recording::parse(&file).map_err(|error| named(error.to_string()))
 }
 
-/// Ends this process in the way in which the recorded CLI ended.
-fn leave(exit: Exit) -> ExitCode {
+/// Ends this process with the exit code or signal of the recorded CLI.
+fn exit_like(exit: Exit) -> ExitCode {
     match exit {
         Exit::Code(code) => u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from),
         Exit::Signal(number) => {
@@ -65,13 +66,11 @@ fn leave(exit: Exit) -> ExitCode {
     }
 }
 
-/// Does not return for the signals that end a process.
+/// Sends the signal to this process. Does not return if the signal ends the process.
 #[cfg(unix)]
 fn end_by_signal(number: i32) {
-    use rustix::{
-        io::Errno,
-        process::{Signal, getpid, kill_process},
-    };
+    use rustix::io::Errno;
+    use rustix::process::{Signal, getpid, kill_process};
     if let Some(signal) = Signal::from_named_raw(number) {
         let _: Result<(), Errno> = kill_process(getpid(), signal);
     }

@@ -1,18 +1,16 @@
-//! Stands between any client and any CLI and writes both directions down.
+//! Records the traffic between any client and any CLI.
 //!
-//! [`Tape`] takes bytes of the three streams of a process, cuts them into lines and notes their
-//! times. [`relay`] moves the bytes between two sets of streams and feeds a tape on the way. The
-//! binary `claude-recorder` is both, as a program that any client can start in place of the CLI.
+//! [`RecordingWriter`] accepts bytes of the three standard streams, splits them into lines and records
+//! each line with its time. [`relay`] copies the bytes between two sets of streams and records them on
+//! the way. The program `claude-recorder` does both; a client starts it instead of the CLI.
 
 #[cfg(unix)]
 mod program;
 mod relay;
-mod tape;
+mod writer;
 
 #[cfg(unix)]
 #[doc(hidden)]
 pub use self::program::run_as_program;
-pub use self::{
-    relay::{CliStreams, ClientStreams, relay},
-    tape::Tape,
-};
+pub use self::relay::{CliStreams, ClientStreams, relay};
+pub use self::writer::RecordingWriter;

@@ -1,59 +1,57 @@
 //! The program `claude-recorder`.
 //!
-//! It is two processes. The *front* is the one that the client starts, signals and waits for; it
-//! does nothing but wait for the *back*, which runs in a process group of its own, starts the CLI
-//! and relays. So a client that kills its child, or its child's group, does not kill the recording:
-//! the back learns of it from a pipe whose other end only the front holds, tells the CLI with
-//! SIGTERM, and writes down how it ends.
+//! The program consists of two processes. The client starts, signals and waits for the *front*, which
+//! only waits for the *back*. The back runs in its own process group, starts the CLI and relays. A
+//! client that kills its child, or the process group of its child, therefore does not kill the
+//! recording: the back holds a pipe whose other end only the front has open, sends SIGTERM to the CLI
+//! when that pipe closes, and records how the CLI ends.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    ffi::{OsStr, OsString},
-    fs, io,
-    os::{fd::AsRawFd as _, unix::process::CommandExt as _},
-    path::{Path, PathBuf},
-    process::{Command, ExitCode, ExitStatus, Stdio},
-    thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, fs, io, thread};
 
-use rustix::{
-    io::{Errno, FdFlags},
-    process::{Pid, Signal, getpid, kill_process},
-};
+use rustix::io::{Errno, FdFlags};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use super::{CliStreams, ClientStreams, Tape, relay};
+use super::{CliStreams, ClientStreams, RecordingWriter, relay};
 use crate::recording::{Exit, Header, today};
 
 const CLI: &str = "CLAUDE_RECORDER_CLI";
 const TO: &str = "CLAUDE_RECORDER_TO";
-/// What the recording is called; `recorded` without it.
+/// The scenario name of the recording; defaults to `recorded`.
 const SCENARIO: &str = "CLAUDE_RECORDER_SCENARIO";
-/// Names the pipe to the front; its presence makes a process the back.
+/// The path of the pipe to the front; set only for the back.
 const FRONT: &str = "CLAUDE_RECORDER_FRONT";
 
-/// The whole program.
+/// Runs the program.
 pub fn run_as_program() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     let outcome = match (env::var_os(FRONT), env::var_os(CLI)) {
-        (_, None) => Err(io::Error::other(format!("{CLI} does not name an executable"))),
-        // What is asked before a run is no conversation.
+        (_, None) => {
+            let error = format!("{CLI} is not set; help: set it to the path of the CLI");
+            Err(io::Error::other(error))
+        }
+        // A version check before the run is not part of a conversation.
         (_, Some(cli)) if arguments == ["--version"] => pass_through(&cli),
         (Some(front), Some(cli)) => back(&cli, arguments, Path::new(&front)),
         (None, Some(_)) => front(&arguments),
     };
     match outcome {
-        Ok(exit) => leave(exit),
+        Ok(exit) => exit_like(exit),
         Err(error) => {
-            complain(&error);
+            report_error(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program complains on stderr")]
-fn complain(error: &io::Error) {
+#[expect(clippy::print_stderr, reason = "a program reports errors on stderr")]
+fn report_error(error: &io::Error) {
     eprintln!("claude-recorder: {error}");
 }
 
@@ -61,8 +59,8 @@ fn pass_through(cli: &OsStr) -> io::Result<Exit> {
     Ok(Command::new(cli).arg("--version").status()?.into())
 }
 
-/// Ends this process in the way in which the CLI ended.
-fn leave(exit: Exit) -> ExitCode {
+/// Ends this process with the exit code or signal of the CLI.
+fn exit_like(exit: Exit) -> ExitCode {
     if let Exit::Signal(number) = exit
         && let Some(signal) = Signal::from_named_raw(number)
     {
@@ -77,7 +75,7 @@ fn leave(exit: Exit) -> ExitCode {
 
 fn front(arguments: &[OsString]) -> io::Result<Exit> {
     let (read, write) = io::pipe()?;
-    // The back inherits the reading end alone: when the front is gone, so is the writing end.
+    // The back inherits the read end only, so the write end closes when the front exits.
     rustix::io::fcntl_setfd(&read, FdFlags::empty())?;
     let mut back = Command::new(env::current_exe()?)
         .args(arguments)
@@ -95,22 +93,23 @@ fn back(cli: &OsStr, arguments: Vec<OsString>, front: &Path) -> io::Result<Exit>
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut header = header(&arguments);
     header.cli_version = runtime.block_on(version(cli));
-    let tape = Tape::to_file(header, file)?;
-    let exit = runtime.block_on(record(cli, arguments, front.to_owned(), &tape));
-    // A read of the client's input may still be open; it must not hold the end.
+    let writer = RecordingWriter::to_file(header, file)?;
+    let exit = runtime.block_on(record(cli, arguments, front.to_owned(), &writer));
+    // A blocking read of stdin may still be pending; it must not delay the exit.
     runtime.shutdown_background();
-    if let Some(error) = tape.failure() {
-        complain(&error);
+    if let Some(error) = writer.take_error() {
+        report_error(&error);
     }
     exit
 }
 
-/// The version that the CLI says it has, or nothing: a recording without it is better than none.
+/// Returns the version that the CLI prints, or an empty string: a recording without a version is better
+/// than none.
 async fn version(cli: &OsStr) -> String {
-    let mut asked = tokio::process::Command::new(cli);
-    asked.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-    let answer = tokio::time::timeout(Duration::from_secs(60), asked.output()).await;
-    let text = answer.ok().and_then(Result::ok).map(|output| output.stdout).unwrap_or_default();
+    let mut command = tokio::process::Command::new(cli);
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await;
+    let text = output.ok().and_then(Result::ok).map(|output| output.stdout).unwrap_or_default();
     let is_version = |word: &&str| {
         let numbers: Vec<&str> = word.split('.').collect();
         numbers.len() == 3 && numbers.iter().all(|number| number.parse::<u32>().is_ok())
@@ -123,7 +122,7 @@ async fn record(
     cli: &OsStr,
     arguments: Vec<OsString>,
     front: PathBuf,
-    tape: &Tape,
+    writer: &RecordingWriter,
 ) -> io::Result<Exit> {
     let mut child = tokio::process::Command::new(cli)
         .args(arguments)
@@ -137,30 +136,30 @@ async fn record(
         .kill_on_drop(true)
         .spawn()?;
     if let Some(process) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
-        follow(front, process);
+        terminate_after(front, process);
     }
-    let missing = || io::Error::other("a pipe of the child is missing");
+    let missing = || io::Error::other("the CLI process has no pipe for a standard stream");
     let cli = CliStreams {
-        input: child.stdin.take().ok_or_else(missing)?,
-        output: child.stdout.take().ok_or_else(missing)?,
-        errors: child.stderr.take().ok_or_else(missing)?,
+        stdin: child.stdin.take().ok_or_else(missing)?,
+        stdout: child.stdout.take().ok_or_else(missing)?,
+        stderr: child.stderr.take().ok_or_else(missing)?,
     };
     let client = ClientStreams {
-        input: tokio::io::stdin(),
-        output: tokio::io::stdout(),
-        errors: tokio::io::stderr(),
+        stdin: tokio::io::stdin(),
+        stdout: tokio::io::stdout(),
+        stderr: tokio::io::stderr(),
     };
-    relay(tape, client, cli).await;
+    relay(writer, client, cli).await;
     let exit = child.wait().await?.into();
-    tape.exited(exit);
+    writer.record_exit(exit);
     Ok(exit)
 }
 
-/// When the front is gone, tells the CLI.
+/// Sends SIGTERM to the CLI when the front exits.
 ///
-/// The CLI may end at the same moment; its number is still its own then, because this process ends
-/// right after it has reaped it.
-fn follow(front: PathBuf, cli: Pid) {
+/// The CLI may exit at the same moment. Its process ID cannot have been reused by then, because this
+/// process exits right after it reaps the CLI.
+fn terminate_after(front: PathBuf, cli: Pid) {
     thread::spawn(move || {
         let mut front = fs::File::open(front)?;
         io::copy(&mut front, &mut io::sink())?;
@@ -168,7 +167,7 @@ fn follow(front: PathBuf, cli: Pid) {
     });
 }
 
-/// A file of a name that no other run has.
+/// Creates a file whose name no other run uses.
 fn recording_file() -> io::Result<fs::File> {
     let directory = env::var_os(TO).map(PathBuf::from).unwrap_or_default();
     fs::create_dir_all(&directory)
@@ -186,7 +185,8 @@ fn header(arguments: &[OsString]) -> Header {
     header
 }
 
-/// What a client sets for the CLI, without secrets and without what is the recorder's own.
+/// Returns the variables that the client sets for the CLI, without secrets and without those of the
+/// recorder.
 fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
     let secret =
         |name: &str| ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|word| name.contains(word));
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_holds_no_secrets() {
+    fn the_header_contains_no_secrets() {
         let all = [
             ("CLAUDE_CODE_ENTRYPOINT", "sdk-rust"),
             ("CLAUDE_CODE_OAUTH_TOKEN", "x"),

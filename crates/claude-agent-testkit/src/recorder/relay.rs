@@ -1,26 +1,26 @@
-//! Moves bytes between a client and a CLI and notes them on the way.
+//! Copies bytes between a client and a CLI and records them on the way.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::Tape;
+use super::RecordingWriter;
 use crate::recording::Channel;
 
-/// What is read at once. Nothing is read while the other side does not take what was read before,
-/// so this is also all that a relay holds of a stream.
+/// The buffer size of one stream. Nothing is read while the other side has not accepted the previous
+/// chunk, so a relay never buffers more than this.
 const CHUNK: usize = 64 * 1024;
 
 /// The client's ends of the three streams.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a process has these three streams")]
 pub struct ClientStreams<I, O, E> {
-    /// Where the client writes what the CLI shall read.
-    pub input: I,
-    /// Where the client reads what the CLI wrote.
-    pub output: O,
-    /// Where the client reads the CLI's stderr.
-    pub errors: E,
+    /// The stream that the client writes to.
+    pub stdin: I,
+    /// The stream from which the client reads the CLI's stdout.
+    pub stdout: O,
+    /// The stream from which the client reads the CLI's stderr.
+    pub stderr: E,
 }
 
 /// The CLI's ends of the three streams.
@@ -28,25 +28,24 @@ pub struct ClientStreams<I, O, E> {
 #[expect(clippy::exhaustive_structs, reason = "a process has these three streams")]
 pub struct CliStreams<I, O, E> {
     /// The CLI's stdin.
-    pub input: I,
+    pub stdin: I,
     /// The CLI's stdout.
-    pub output: O,
+    pub stdout: O,
     /// The CLI's stderr.
-    pub errors: E,
+    pub stderr: E,
 }
 
 /// Relays until the CLI has closed its stdout and its stderr.
 ///
-/// Every byte, and the end of stdin and stdout, is noted before it is passed on, so that a response
-/// never stands before its request and an end never before its cause. The end of the client's input
-/// is passed on by closing the CLI's; a side that no longer takes bytes does not stop the noting of
-/// what the other one says.
+/// Every byte, and EOF on stdin and stdout, is recorded before it is forwarded, so that a response is
+/// never recorded before its request. When the client closes its stdin, the CLI's stdin is closed too.
+/// If one side no longer accepts bytes, the traffic of the other side is still recorded.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future stops the relay; what was noted until then stays on the tape.
+/// Dropping the future stops the relay. Everything recorded so far remains in the recording.
 pub async fn relay<CI, CO, CE, I, O, E>(
-    tape: &Tape,
+    writer: &RecordingWriter,
     client: ClientStreams<CI, CO, CE>,
     cli: CliStreams<I, O, E>,
 ) where
@@ -58,14 +57,14 @@ pub async fn relay<CI, CO, CE, I, O, E>(
     E: AsyncRead + Unpin,
 {
     let input = async {
-        pump(tape, Channel::Sent, client.input, cli.input).await;
-        // The client may close its input long before the CLI is done, never the other way round.
+        forward(writer, Channel::Sent, client.stdin, cli.stdin).await;
+        // The client may close stdin long before the CLI exits; only the CLI ends the relay.
         std::future::pending::<()>().await;
     };
     let output = async {
         tokio::join!(
-            pump(tape, Channel::Received, cli.output, client.output),
-            pump(tape, Channel::Stderr, cli.errors, client.errors),
+            forward(writer, Channel::Received, cli.stdout, client.stdout),
+            forward(writer, Channel::Stderr, cli.stderr, client.stderr),
         );
     };
     tokio::select! {
@@ -75,9 +74,9 @@ pub async fn relay<CI, CO, CE, I, O, E>(
     }
 }
 
-/// Moves everything from one stream to another; the target is closed at the end.
-async fn pump(
-    tape: &Tape,
+/// Copies one stream to another until EOF, then closes the target.
+async fn forward(
+    writer: &RecordingWriter,
     channel: Channel,
     mut from: impl AsyncRead + Unpin,
     to: impl AsyncWrite + Unpin,
@@ -85,34 +84,34 @@ async fn pump(
     let mut chunk = vec![0; CHUNK];
     let mut to = Some(to);
     loop {
-        // A read error is the end of the stream: nothing can be relayed after it.
+        // A read error is treated as EOF.
         let count = match from.read(&mut chunk).await {
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => break,
         };
-        tape.bytes(channel, &chunk[..count]);
+        writer.record_bytes(channel, &chunk[..count]);
         if let Some(open) = &mut to
             && write(open, &chunk[..count]).await.is_err()
         {
-            // Nobody reads any more. What is still said is worth noting, so reading goes on.
+            // The receiver is gone; keep reading, because the rest is still recorded.
             to = None;
         }
     }
     match channel {
-        Channel::Sent => tape.input_closed(),
-        Channel::Received => tape.output_closed(),
+        Channel::Sent => writer.record_stdin_closed(),
+        Channel::Received => writer.record_stdout_closed(),
         Channel::Stderr => {}
     }
     if let Some(mut open) = to {
-        // The stream is dropped right after, which closes it whatever the answer here.
+        // The stream is dropped right after, which closes it even if this fails.
         drop(open.shutdown().await);
     }
 }
 
 async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
     to.write_all(bytes).await?;
-    // A client waits for each line: nothing may stay in a buffer.
+    // The receiver waits for each line, so nothing may remain in a buffer.
     to.flush().await
 }

@@ -1,40 +1,43 @@
 //! One line of a recording.
 
-use std::{fmt, io::Write as _, str::FromStr, time::Duration};
+use std::fmt;
+use std::io::Write as _;
+use std::str::FromStr;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-/// Something that was seen, and when.
+/// A recorded event and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
     /// The time since the start of the process.
     pub at: Duration,
-    /// What was seen.
-    pub what: What,
+    /// The event.
+    pub kind: EntryKind,
 }
 
-/// What was seen.
+/// The event that an [`Entry`] records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
-    /// A line of the client, without its newline.
+pub enum EntryKind {
+    /// A line that the client sent, without its newline.
     Sent(Bytes),
     /// A line of the CLI's stdout, without its newline.
     Received(Bytes),
     /// A line of the CLI's stderr, without its newline.
     Stderr(Bytes),
-    /// What stood after the last newline when the stream ended.
+    /// The bytes after the last newline when the stream ended.
     Unfinished(Channel, Bytes),
     /// The client closed the CLI's stdin.
-    InputClosed,
+    StdinClosed,
     /// The CLI closed its stdout.
-    OutputClosed,
-    /// The CLI ended.
+    StdoutClosed,
+    /// The CLI exited.
     Exited(Exit),
 }
 
-/// One of the three streams of a process.
+/// One of the three standard streams of the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a process has these three streams")]
 pub enum Channel {
@@ -57,30 +60,30 @@ pub enum Exit {
 }
 
 impl Entry {
-    /// Something seen at this time.
-    pub fn new(at: Duration, what: What) -> Self {
-        Self { at, what }
+    /// Creates an entry.
+    pub fn new(at: Duration, kind: EntryKind) -> Self {
+        Self { at, kind }
     }
 
-    /// Appends the line of the file, newline included.
+    /// Appends the entry as a line of the file, including the newline.
     pub(crate) fn write_to(&self, file: &mut Vec<u8>) {
         let exit_text;
-        let (mark, text): (&str, &[u8]) = match &self.what {
-            What::Sent(line) if line.as_ref() == b"EOF" => (">=", line),
-            What::Sent(line) => (">>", line),
-            What::Received(line) => ("<<", line),
-            What::Stderr(line) => ("!!", line),
-            What::Unfinished(channel, rest) => (channel.unfinished_mark(), rest),
-            What::InputClosed => (">>", b"EOF"),
-            What::OutputClosed => ("<|", b""),
-            What::Exited(exit) => {
+        let (mark, text): (&str, &[u8]) = match &self.kind {
+            EntryKind::Sent(line) if line.as_ref() == b"EOF" => (">=", line),
+            EntryKind::Sent(line) => (">>", line),
+            EntryKind::Received(line) => ("<<", line),
+            EntryKind::Stderr(line) => ("!!", line),
+            EntryKind::Unfinished(channel, rest) => (channel.unfinished_mark(), rest),
+            EntryKind::StdinClosed => (">>", b"EOF"),
+            EntryKind::StdoutClosed => ("<|", b""),
+            EntryKind::Exited(exit) => {
                 exit_text = exit.to_string();
                 ("EXIT", exit_text.as_bytes())
             }
         };
         let (seconds, micros) = (self.at.as_secs(), self.at.subsec_micros());
-        write!(file, "{mark} {seconds}.{micros:06}").expect("a Vec takes every byte");
-        if !matches!(self.what, What::OutputClosed) {
+        write!(file, "{mark} {seconds}.{micros:06}").expect("writing to a Vec cannot fail");
+        if !matches!(self.kind, EntryKind::StdoutClosed) {
             file.push(b' ');
             file.extend_from_slice(text);
         }
@@ -89,12 +92,12 @@ impl Entry {
 }
 
 impl Channel {
-    /// The entry of a whole line of this stream.
-    pub(crate) fn line(self, bytes: Bytes) -> What {
+    /// Returns the entry for a complete line of this stream.
+    pub(crate) fn line(self, bytes: Bytes) -> EntryKind {
         match self {
-            Self::Sent => What::Sent(bytes),
-            Self::Received => What::Received(bytes),
-            Self::Stderr => What::Stderr(bytes),
+            Self::Sent => EntryKind::Sent(bytes),
+            Self::Received => EntryKind::Received(bytes),
+            Self::Stderr => EntryKind::Stderr(bytes),
         }
     }
 
@@ -107,7 +110,7 @@ impl Channel {
     }
 }
 
-/// The signals that end processes, by the numbers that Linux and macOS share.
+/// Signals that end a process and have the same number on Linux and macOS.
 const SIGNALS: &[(i32, &str)] = &[
     (1, "SIGHUP"),
     (2, "SIGINT"),
@@ -159,7 +162,7 @@ impl From<std::process::ExitStatus> for Exit {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
             (None, Some(signal)) => Self::Signal(signal),
-            // Neither happens only for a stopped process, which nobody here asks about.
+            // Only a stopped process has neither, and `wait` is never called with `WUNTRACED`.
             (None, None) => Self::Code(-1),
         }
     }

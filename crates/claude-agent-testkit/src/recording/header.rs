@@ -1,15 +1,13 @@
 //! The first line of a recording.
 
-use std::{
-    collections::BTreeMap,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use super::FORMAT;
 
-/// What a recording says about itself.
+/// The metadata of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
@@ -21,22 +19,22 @@ pub struct Header {
     /// The day of the recording, as `2026-11-15`.
     #[serde(default)]
     pub date: String,
-    /// The name of what was played.
+    /// The name of the recorded scenario.
     #[serde(default)]
     pub scenario: String,
-    /// One sentence on what was played.
+    /// A one-sentence description of the scenario.
     #[serde(default)]
     pub about: String,
-    /// The arguments of the CLI, without its own name.
+    /// The arguments of the CLI, without the program name.
     #[serde(default)]
     pub argv: Vec<String>,
-    /// The variables that the client or the scenario set, without secrets.
+    /// The environment variables that the client or the scenario set, without secrets.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
 impl Header {
-    /// A header that names its scenario and nothing else yet.
+    /// Creates a header with this scenario name; the other fields are empty.
     pub fn new(scenario: impl Into<String>) -> Self {
         Self {
             format: FORMAT,
@@ -49,25 +47,26 @@ impl Header {
         }
     }
 
-    /// The line of the file, newline included.
+    /// Returns the header as a line of the file, including the newline.
     pub(crate) fn to_line(&self) -> Vec<u8> {
         let mut line = b"## ".to_vec();
-        // Strings, numbers and a map with string keys always serialise, and a `Vec` always takes them.
-        serde_json::to_writer(&mut line, self).expect("a header is plain data");
+        // Strings, numbers and a map with string keys always serialize, and writing to a `Vec` cannot
+        // fail.
+        serde_json::to_writer(&mut line, self).expect("a header serializes");
         line.push(b'\n');
         line
     }
 }
 
-/// Today in UTC, as `2026-11-15`.
+/// Returns the current date in UTC, as `2026-11-15`.
 pub fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     day(seconds / 86_400)
 }
 
-/// The day that is so many days after the first of 1970.
+/// Formats the date that is this number of days after 1970-01-01.
 fn day(since_1970: u64) -> String {
-    // Years are counted from March, so that the leap day is the last one of a year.
+    // Years are counted from March, so that the leap day is the last day of a year.
     let days = since_1970 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
@@ -85,7 +84,7 @@ mod tests {
     use super::day;
 
     #[test]
-    fn days_are_named_by_the_calendar() {
+    fn day_numbers_are_formatted_as_dates() {
         for (number, name) in [
             (0, "1970-01-01"),
             (11_016, "2000-02-29"),

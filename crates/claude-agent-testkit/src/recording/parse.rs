@@ -1,18 +1,20 @@
-//! From the bytes of a `.wire` file to a recording.
+//! Parses a `.wire` file.
 
-use std::{error::Error, fmt, time::Duration};
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Channel, Entry, FORMAT, Header, Recording, What};
+use super::{Channel, Entry, EntryKind, FORMAT, Header, Recording};
 
-/// Why a file is not a recording.
+/// The error returned by [`Recording::parse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
-    /// The line, counted from 1.
+    /// The invalid line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The reason why the line is invalid.
     pub reason: String,
 }
 
@@ -37,7 +39,7 @@ pub(super) fn recording(file: &[u8]) -> Result<Recording, ParseError> {
     Ok(Recording { header, entries })
 }
 
-/// Cuts at `\n` alone: a `\r` before it belongs to the recorded line.
+/// Splits at `\n` only: a `\r` before it belongs to the recorded line.
 fn lines(file: &[u8]) -> impl Iterator<Item = &[u8]> {
     let file = file.strip_suffix(b"\n").unwrap_or(file);
     file.split(|byte| *byte == b'\n').skip(usize::from(file.is_empty()))
@@ -46,13 +48,13 @@ fn lines(file: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn header(line: &[u8]) -> Result<Header, String> {
     let json = line
         .strip_prefix(b"## ")
-        .ok_or("a recording starts with `## ` and its header".to_owned())?;
+        .ok_or("a recording must start with `## ` and its header".to_owned())?;
     let header: Header =
-        serde_json::from_slice(json).map_err(|error| format!("the header: {error}"))?;
+        serde_json::from_slice(json).map_err(|error| format!("invalid header: {error}"))?;
     if (1..=FORMAT).contains(&header.format) {
         Ok(header)
     } else {
-        Err(format!("format {} is unknown; the newest known one is {FORMAT}", header.format))
+        Err(format!("unsupported format {}; the newest supported one is {FORMAT}", header.format))
     }
 }
 
@@ -61,22 +63,22 @@ fn entry(line: &[u8]) -> Result<Entry, String> {
     let (time, text) = word(rest);
     let at = seconds(time)?;
     let bytes = || Bytes::copy_from_slice(text);
-    let what = match mark {
-        b">>" if text == b"EOF" => What::InputClosed,
-        b">>" | b">=" => What::Sent(bytes()),
-        b"<<" => What::Received(bytes()),
-        b"!!" => What::Stderr(bytes()),
-        b">~" => What::Unfinished(Channel::Sent, bytes()),
-        b"<|" => What::OutputClosed,
-        b"<~" => What::Unfinished(Channel::Received, bytes()),
-        b"!~" => What::Unfinished(Channel::Stderr, bytes()),
-        b"EXIT" => What::Exited(String::from_utf8_lossy(text).parse()?),
-        _ => return Err(format!("`{}` is no mark", String::from_utf8_lossy(mark))),
+    let kind = match mark {
+        b">>" if text == b"EOF" => EntryKind::StdinClosed,
+        b">>" | b">=" => EntryKind::Sent(bytes()),
+        b"<<" => EntryKind::Received(bytes()),
+        b"!!" => EntryKind::Stderr(bytes()),
+        b">~" => EntryKind::Unfinished(Channel::Sent, bytes()),
+        b"<|" => EntryKind::StdoutClosed,
+        b"<~" => EntryKind::Unfinished(Channel::Received, bytes()),
+        b"!~" => EntryKind::Unfinished(Channel::Stderr, bytes()),
+        b"EXIT" => EntryKind::Exited(String::from_utf8_lossy(text).parse()?),
+        _ => return Err(format!("unknown mark `{}`", String::from_utf8_lossy(mark))),
     };
-    Ok(Entry { at, what })
+    Ok(Entry { at, kind })
 }
 
-/// The bytes up to the first space, and those after it.
+/// Splits at the first space.
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     match line.iter().position(|byte| *byte == b' ') {
         Some(space) => (&line[..space], &line[space + 1..]),
@@ -84,15 +86,15 @@ fn word(line: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Exact, unlike a detour over a float.
+/// Parses a number of seconds exactly, without the rounding of a float.
 fn seconds(text: &[u8]) -> Result<Duration, String> {
-    let wrong = || format!("`{}` is not a time in seconds", String::from_utf8_lossy(text));
-    let text = std::str::from_utf8(text).map_err(|_| wrong())?;
+    let invalid = || format!("`{}` is not a time in seconds", String::from_utf8_lossy(text));
+    let text = std::str::from_utf8(text).map_err(|_| invalid())?;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
-        return Err(wrong());
+        return Err(invalid());
     }
-    let nanos = format!("{fraction:0<9}").parse().map_err(|_| wrong())?;
-    Ok(Duration::new(whole.parse().map_err(|_| wrong())?, nanos))
+    let nanos = format!("{fraction:0<9}").parse().map_err(|_| invalid())?;
+    Ok(Duration::new(whole.parse().map_err(|_| invalid())?, nanos))
 }

@@ -1,4 +1,4 @@
-//! Agents that the model starts.
+//! Subagents.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,31 +8,35 @@ use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::{Object, array, text};
 use super::result::usage;
-use super::scope::{Agent, Call, Scope};
-use super::state::{Cancel, Conversation, lock};
+use super::scope::{Agent, Scope, ToolCall};
+use super::state::{CancelToken, Conversation, lock};
 use super::stream::unquoted;
-use super::tasks::{Ended, Task};
-use super::tools::Done;
-use super::turn::End;
+use super::tasks::{Task, TaskEnd};
+use super::tools::ToolOutput;
+use super::turn::TurnEnd;
 use crate::mock_api::reply::Block;
 
 impl Engine {
-    /// The `Agent` tool: waits for the agent, or lets it work in the background.
-    pub(super) async fn agent_tool(self: &Arc<Self>, scope: &Scope, call: &Call) -> Option<Done> {
+    /// Runs the `Agent` tool, in the foreground or in the background.
+    pub(super) async fn agent_tool(
+        self: &Arc<Self>,
+        scope: &Scope,
+        call: &ToolCall,
+    ) -> Option<ToolOutput> {
         let kind = call.input["subagent_type"].as_str().unwrap_or("general-purpose").to_owned();
         if !self.agent_names().contains(&kind) {
-            return Some(Done::error(&format!("There is no agent of the type {kind}.")));
+            return Some(ToolOutput::error(&format!("There is no agent of the type {kind}.")));
         }
         let background = call.input["run_in_background"] == true;
         let task = Arc::new(Task::new(self, call, Some(kind.clone()), background));
         self.count_agent(call, &kind, background);
-        self.task_started(&task).await;
-        let cancel = if background { Cancel::of(&task.cancel) } else { scope.cancel.clone() };
+        self.emit_task_started(&task).await;
+        let cancel = if background { CancelToken::new(&task.cancel) } else { scope.cancel.clone() };
         let own = Arc::new(self.agent_scope(&task, call, cancel));
         if background {
             let (engine, watched) = (Arc::clone(self), Arc::clone(&task));
-            self.spawn(async move { engine.work_in_background(&watched, &own).await });
-            return Some(self.launched(&task));
+            self.spawn(async move { engine.run_in_background(&watched, &own).await });
+            return Some(self.background_output(&task));
         }
         let end = self.run_agent(&own).await;
         let text = unquoted(&lock(&own.last_text));
@@ -41,12 +45,12 @@ impl Engine {
             return None;
         }
         self.finish_agent(&task, &own, &end, &text).await;
-        Some(self.handed_back(&task, &own, &end, &text))
+        Some(self.completed_output(&task, &own, &end, &text))
     }
 
-    fn count_agent(&self, call: &Call, kind: &str, background: bool) {
+    fn count_agent(&self, call: &ToolCall, kind: &str, background: bool) {
         let mut state = self.state();
-        let agents = &mut state.accounts.agents;
+        let agents = &mut state.usage.agents;
         agents.spawned += 1;
         match call.input["run_in_background"].as_bool() {
             Some(true) => agents.background += 1,
@@ -57,7 +61,7 @@ impl Engine {
         *agents.by_type.entry(kind.to_owned()).or_default() += 1;
     }
 
-    fn agent_scope(&self, task: &Task, call: &Call, cancel: Cancel) -> Scope {
+    fn agent_scope(&self, task: &Task, call: &ToolCall, cancel: CancelToken) -> Scope {
         let mut conversation = Conversation::default();
         conversation.user_text(text(&call.input["prompt"]));
         let kind = task.agent.clone().unwrap_or_default();
@@ -84,63 +88,63 @@ impl Engine {
         scope
     }
 
-    /// Lets an agent work to its end. Boxed: agents can start agents.
+    /// Runs an agent until its end. Boxed, because agents can start agents.
     fn run_agent<'a>(
         self: &'a Arc<Self>,
         scope: &'a Scope,
-    ) -> Pin<Box<dyn Future<Output = End> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = TurnEnd> + Send + 'a>> {
         Box::pin(async move {
             let kind = scope.agent.as_ref().map(|agent| agent.kind.clone()).unwrap_or_default();
-            let hook = HookCall::new("SubagentStart", Object::new()).about(&kind);
-            let heard = self.hook(scope, hook).await;
+            let hook = HookCall::new("SubagentStart", Object::new()).with_subject(&kind);
+            let outcome = self.run_hooks(scope, hook).await;
             if scope.agent.as_ref().is_some_and(|agent| !agent.background) {
                 let prompt = lock(&scope.conversation).entries[0].blocks[0]["text"].clone();
                 let block = Object::typed("text").value("text", &prompt).done();
-                self.user_line(scope, &array([block]), Object::new()).await;
+                self.emit_user_line(scope, &array([block]), Object::new()).await;
             }
-            if !heard.context.is_empty() {
-                scope.add_context(&heard.context);
+            if !outcome.context.is_empty() {
+                scope.add_context(&outcome.context);
             }
-            self.converse(scope).await
+            self.run_conversation(scope).await
         })
     }
 
-    async fn work_in_background(self: &Arc<Self>, task: &Arc<Task>, scope: &Scope) {
+    async fn run_in_background(self: &Arc<Self>, task: &Arc<Task>, scope: &Scope) {
         let end = self.run_agent(scope).await;
         let text = unquoted(&lock(&scope.last_text));
         self.finish_agent(task, scope, &end, &text).await;
         if !scope.cancel.is_cancelled() {
-            let said = format!("The agent {:?} has ended: {text}", task.description);
-            self.notify_model(task, &said).await;
+            let text = format!("The agent {:?} has ended: {text}", task.description);
+            self.notify_model(task, &text).await;
         }
         task.settle();
-        self.rest().await;
+        self.report_idle().await;
     }
 
-    async fn finish_agent(&self, task: &Task, scope: &Scope, end: &End, summary: &str) {
+    async fn finish_agent(&self, task: &Task, scope: &Scope, end: &TurnEnd, summary: &str) {
         let ended = match end {
-            End::AbortedStreaming | End::AbortedTools => Ended::Stopped,
-            End::Failed(_) => Ended::Failed,
-            _ => Ended::Completed,
+            TurnEnd::AbortedStreaming | TurnEnd::AbortedTools => TaskEnd::Stopped,
+            TurnEnd::Failed(_) => TaskEnd::Failed,
+            _ => TaskEnd::Completed,
         };
         {
             let mut state = self.state();
-            let agents = &mut state.accounts.agents;
+            let agents = &mut state.usage.agents;
             match ended {
-                Ended::Completed => agents.completed += 1,
-                Ended::Failed => agents.failed += 1,
-                Ended::Stopped => agents.killed += 1,
+                TaskEnd::Completed => agents.completed += 1,
+                TaskEnd::Failed => agents.failed += 1,
+                TaskEnd::Stopped => agents.killed += 1,
             }
         }
         let usage = agent_usage(task, scope);
-        self.task_ended(task, ended, summary, Some(&usage)).await;
+        self.emit_task_ended(task, ended, summary, Some(&usage)).await;
     }
 
-    /// What the model gets at once for an agent in the background.
-    fn launched(&self, task: &Task) -> Done {
-        let said = format!("The agent {} works in the background.", task.id);
+    /// Returns the tool output for an agent that was started in the background.
+    fn background_output(&self, task: &Task) -> ToolOutput {
+        let text = format!("The agent {} works in the background.", task.id);
         let model = self.state().model.clone();
-        let block = Object::typed("text").str("text", &said).done();
+        let block = Object::typed("text").str("text", &text).done();
         let result = Object::new()
             .plain("isAsync", true)
             .str("status", "async_launched")
@@ -151,13 +155,19 @@ impl Engine {
             .str("outputFile", &self.output_file(&task.id).to_string_lossy())
             .plain("canReadOutputFile", true)
             .plain("canContinueAgent", true);
-        Done::content(array([block]), result.done())
+        ToolOutput::content(array([block]), result.done())
     }
 
-    /// What the model gets when an agent is done.
-    fn handed_back(&self, task: &Task, scope: &Scope, end: &End, text: &str) -> Done {
-        if let End::Failed(failure) = end {
-            return Done::error(&failure.text);
+    /// Returns the tool output for a completed agent.
+    fn completed_output(
+        &self,
+        task: &Task,
+        scope: &Scope,
+        end: &TurnEnd,
+        text: &str,
+    ) -> ToolOutput {
+        if let TurnEnd::Failed(failure) = end {
+            return ToolOutput::error(&failure.text);
         }
         let counts = &scope.counts;
         let (input, output) = (counts.input.load(Relaxed), counts.output.load(Relaxed));
@@ -183,10 +193,10 @@ impl Engine {
             .plain("totalToolUseCount", used.len())
             .raw("usage", &usage(input, output))
             .plain("canContinueAgent", true);
-        Done::content(array([block]), result.done())
+        ToolOutput::content(array([block]), result.done())
     }
 
-    /// Whether a block of the model is shown to the host.
+    /// Returns whether a block of the model is written to stdout.
     pub(super) fn shows_block(&self, scope: &Scope, block: &Block) -> bool {
         match (&scope.agent, block) {
             (None, _) | (Some(_), Block::Tool { .. }) => true,
@@ -194,8 +204,8 @@ impl Engine {
         }
     }
 
-    /// Tells what an agent is doing.
-    pub(super) async fn tell_progress(&self, scope: &Scope, block: &Block) {
+    /// Reports the progress of an agent.
+    pub(super) async fn emit_task_progress(&self, scope: &Scope, block: &Block) {
         let (Some(agent), Block::Tool { name, input, .. }) = (&scope.agent, block) else { return };
         let uses = lock(&scope.tools_used).len() + 1;
         let counts = &scope.counts;
@@ -212,10 +222,10 @@ impl Engine {
             .str("subagent_type", &agent.kind)
             .raw("usage", &usage.done())
             .str("last_tool_name", name);
-        self.system("task_progress", fields).await;
+        self.emit_system("task_progress", fields).await;
     }
 
-    /// The agents there are, in order.
+    /// Returns the names of the available agents, in order.
     pub(super) fn agent_names(&self) -> Vec<String> {
         let state = self.state();
         let mut names: Vec<String> =

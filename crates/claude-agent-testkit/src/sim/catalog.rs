@@ -1,4 +1,4 @@
-//! What there is: models, commands, agents; and the lines that list it.
+//! The models, commands and agents, and the messages that list them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::state::lock;
 
 const MODEL: &str = "claude-opus-5-5";
 
-/// Short name, full name, shown name.
+/// Alias, full name, display name.
 const MODELS: [(&str, &str, &str); 5] = [
     ("default", MODEL, "Default (recommended)"),
     ("opus", MODEL, "Opus"),
@@ -29,7 +29,7 @@ pub(super) const AGENTS: [(&str, &str, Option<&str>); 6] = [
     ("statusline-setup", "Sets the status line up", Some("sonnet")),
 ];
 
-/// Name, description, hint for arguments, other names; whether it is a skill.
+/// Name, description, argument hint, aliases, whether it is a skill.
 const COMMANDS: [(&str, &str, &str, &[&str], bool); 9] = [
     ("code-review", "Reviews a change", "[<target>]", &["review"], true),
     ("debug", "Looks for the cause of a problem", "[issue description]", &[], true),
@@ -66,7 +66,7 @@ const CAPABILITIES: [&str; 19] = [
     "reload_plugins_refuse_if_busy_v1",
 ];
 
-/// What of it the handshake lists.
+/// The number of capabilities in the handshake, from the end of the list.
 const HANDSHAKE_CAPABILITIES: usize = 6;
 
 const STARTUP_MARKS: [&str; 27] = [
@@ -99,38 +99,41 @@ const STARTUP_MARKS: [&str; 27] = [
     "stdin_listen_started",
 ];
 
-/// The full name of a model.
+/// Returns the full name of a model.
 pub(super) fn resolve_model(name: Option<&str>) -> String {
     let Some(name) = name else { return MODEL.to_owned() };
     let known = MODELS.iter().find(|(short, _, _)| *short == name);
     known.map_or_else(|| name.to_owned(), |(_, full, _)| (*full).to_owned())
 }
 
-/// A command or skill of the project.
-pub(super) struct Custom {
+/// A custom command or skill of the project.
+pub(super) struct CustomCommand {
     pub(super) name: String,
     description: String,
     pub(super) body: String,
 }
 
 impl Engine {
-    /// Its process, or the number that it is told to be.
+    /// Returns the process ID, or the value of `CLAUDE_SIM_PID`.
     fn pid(&self) -> u32 {
-        let told = self.launch.var("CLAUDE_SIM_PID").and_then(|pid| pid.parse().ok());
-        told.unwrap_or_else(std::process::id)
+        let configured = self.launch.var("CLAUDE_SIM_PID").and_then(|pid| pid.parse().ok());
+        configured.unwrap_or_else(std::process::id)
     }
 
-    /// Commands and skills that lie in the project.
-    pub(super) fn custom_commands(&self) -> Vec<Custom> {
+    /// Returns the custom commands and skills of the project.
+    pub(super) fn custom_commands(&self) -> Vec<CustomCommand> {
         let own = self.launch.cwd.join(".claude");
         let mut found = Vec::new();
-        for entry in entries(&own.join("commands")) {
+        for entry in file_names(&own.join("commands")) {
             if let Some(name) = entry.strip_suffix(".md") {
-                found.extend(custom(&own.join("commands").join(&entry), name));
+                found.extend(parse_custom_command(&own.join("commands").join(&entry), name));
             }
         }
-        for entry in entries(&own.join("skills")) {
-            found.extend(custom(&own.join("skills").join(&entry).join("SKILL.md"), &entry));
+        for entry in file_names(&own.join("skills")) {
+            found.extend(parse_custom_command(
+                &own.join("skills").join(&entry).join("SKILL.md"),
+                &entry,
+            ));
         }
         found
     }
@@ -172,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// The answer to `initialize`.
+    /// Returns the response to `initialize`.
     pub(super) fn handshake(&self) -> Object {
         let agents = self.agents_json();
         let state = self.state();
@@ -202,7 +205,7 @@ impl Engine {
             .plain("ide_rc_auto_enable_gate", false)
             .str("fast_mode_state", "off")
             .str("fast_mode_disabled_reason", "sdk_opt_in_required")
-            .str("session_state", state.told.name())
+            .str("session_state", state.status.name())
             .strings("capabilities", &CAPABILITIES[CAPABILITIES.len() - HANDSHAKE_CAPABILITIES..])
     }
 
@@ -225,9 +228,9 @@ impl Engine {
         array(own.chain(hosts).collect::<Vec<_>>())
     }
 
-    /// `system/init`, with which every turn begins.
-    pub(super) async fn init(&self, scope: &Scope) {
-        if !self.streams() {
+    /// Writes `system/init`, with which every turn starts.
+    pub(super) async fn emit_init(&self, scope: &Scope) {
+        if !self.writes_stream_json() {
             return;
         }
         let agents = self.agent_names();
@@ -238,7 +241,7 @@ impl Engine {
             let cwd = self.launch.cwd.to_string_lossy();
             let memory =
                 Object::new().str("auto", &format!("{}/memory/", self.project_directory()));
-            let servers = array(state.servers.iter().map(|server| server.brief()));
+            let servers = array(state.servers.iter().map(|server| server.init_entry()));
             Object::typed("system")
                 .str("subtype", "init")
                 .str("cwd", &self.working_directory(&state))
@@ -272,16 +275,16 @@ impl Engine {
         };
         let uuids = lock(&scope.uuids).clone();
         let line = if uuids.is_empty() { line } else { line.strings("user_message_uuids", &uuids) };
-        self.say("system/init", line).await;
+        self.emit("system/init", line).await;
     }
 
-    /// Marks of the start, for a client that reads them.
-    pub(super) async fn tell_startup_marks(&self) {
-        if !self.launch.flag("CLAUDE_CODE_SDK_READS_STARTUP_MARKS") {
+    /// Writes the startup marks, if the host has enabled that.
+    pub(super) async fn emit_startup_marks(&self) {
+        if !self.launch.is_enabled("CLAUDE_CODE_SDK_READS_STARTUP_MARKS") {
             return;
         }
         for mark in STARTUP_MARKS {
-            self.say("keep_alive", Object::typed("keep_alive").str("startup_mark", mark)).await;
+            self.emit("keep_alive", Object::typed("keep_alive").str("startup_mark", mark)).await;
         }
     }
 }
@@ -310,7 +313,7 @@ pub(super) fn models_json() -> String {
     }))
 }
 
-fn entries(directory: &Path) -> Vec<String> {
+fn file_names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -318,8 +321,8 @@ fn entries(directory: &Path) -> Vec<String> {
     names
 }
 
-/// A file with an optional head between two lines of `---`.
-fn custom(path: &Path, name: &str) -> Option<Custom> {
+/// Parses a file with optional front matter between two lines of `---`.
+fn parse_custom_command(path: &Path, name: &str) -> Option<CustomCommand> {
     let file = fs::read_to_string(path).ok()?;
     let (head, body) = match file.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))
     {
@@ -328,7 +331,7 @@ fn custom(path: &Path, name: &str) -> Option<Custom> {
     };
     let described = head.lines().find_map(|line| line.strip_prefix("description:"));
     let first = body.lines().next().unwrap_or_default();
-    Some(Custom {
+    Some(CustomCommand {
         name: name.to_owned(),
         description: described.unwrap_or(first).trim().to_owned(),
         body: body.to_owned(),

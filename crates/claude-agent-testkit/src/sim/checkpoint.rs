@@ -1,4 +1,4 @@
-//! What files were before a message changed them.
+//! File checkpoints: the contents of files before a message changed them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use super::file_tools::changed_lines;
 use super::json::{Object, text};
 use super::scope::Scope;
 
-/// One checkpoint for each message, oldest first.
+/// The checkpoints of all messages, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     list: Vec<Checkpoint>,
@@ -20,23 +20,23 @@ pub(super) struct Checkpoints {
 #[derive(Debug)]
 struct Checkpoint {
     message: String,
-    /// What was there; nothing where there was no file.
+    /// The original contents; `None` if the file did not exist.
     files: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
 impl Engine {
-    fn keeps_checkpoints(&self) -> bool {
-        self.launch.flag("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
+    fn checkpoints_enabled(&self) -> bool {
+        self.launch.is_enabled("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")
     }
 
     pub(super) fn begin_checkpoint(&self, scope: &Scope) {
-        if let Some(message) = scope.first_prompt().filter(|_| self.keeps_checkpoints()) {
+        if let Some(message) = scope.first_prompt().filter(|_| self.checkpoints_enabled()) {
             let checkpoint = Checkpoint { message, files: BTreeMap::new() };
             self.state().checkpoints.list.push(checkpoint);
         }
     }
 
-    /// Remembers a file that is about to be changed.
+    /// Saves a file that is about to be changed.
     pub(super) fn checkpoint(&self, path: &Path) {
         let mut state = self.state();
         if let Some(checkpoint) = state.checkpoints.list.last_mut() {
@@ -45,9 +45,9 @@ impl Engine {
         }
     }
 
-    /// Takes files back to what they were before a message.
+    /// Restores the files to their state before a message.
     pub(super) fn rewind(&self, request: &Value) -> Result<Object, String> {
-        if !self.keeps_checkpoints() {
+        if !self.checkpoints_enabled() {
             return Err("File rewinding is not enabled.".to_owned());
         }
         let message = text(&request["user_message_id"]);
@@ -56,7 +56,7 @@ impl Engine {
             let list = &state.checkpoints.list;
             let from = list.iter().position(|checkpoint| checkpoint.message == message);
             let from = from.ok_or("No file checkpoint found for this message.")?;
-            // The oldest state of each file since that message.
+            // The oldest saved state of each file since that message.
             let mut files = BTreeMap::new();
             for checkpoint in &list[from..] {
                 for (path, before) in &checkpoint.files {

@@ -1,78 +1,78 @@
-//! Commands: prompts that begin with a slash.
+//! Slash commands.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::accounts::Accounts;
 use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::Object;
-use super::lines::Stop;
+use super::messages::StopReason;
 use super::scope::Scope;
-use super::source::{Next, Said, assemble};
+use super::source::{ModelResponse, SourceEvent, assemble};
 use super::state::{Conversation, lock};
 use super::stream::unquoted;
+use super::usage::UsageTotals;
 use crate::mock_api::message::Event;
 use crate::mock_api::reply::Block;
 
-/// What the model is told when the conversation is compacted.
+/// The prompt that asks the model for a summary of the conversation.
 const SUMMARY_PROMPT: &str = "Write a summary of the conversation, inside <summary> tags.";
 
-/// What a command comes to.
-pub(super) enum Command {
-    /// Dealt with, its result is written.
+/// The outcome of a slash command.
+pub(super) enum CommandOutcome {
+    /// The command has been executed and its result written.
     Done,
-    /// The model gets this in its place.
+    /// The model receives this prompt instead.
     Prompt(String),
-    /// The model gets it as it is.
+    /// The model receives the prompt unchanged.
     Unknown,
 }
 
 impl Engine {
-    pub(super) async fn command(self: &Arc<Self>, scope: &Scope, line: &str) -> Command {
+    pub(super) async fn run_command(self: &Arc<Self>, scope: &Scope, line: &str) -> CommandOutcome {
         let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
         match name {
             "context" => {
-                self.init(scope).await;
+                self.emit_init(scope).await;
                 let text = format!("Context: {}", self.context_usage().done());
-                self.synthetic(scope, &text, Stop::EndTurn, Object::new()).await;
-                self.local_result(scope, &text, Some(name)).await;
+                self.emit_synthetic(scope, &text, StopReason::EndTurn, Object::new()).await;
+                self.emit_local_result(scope, &text, Some(name)).await;
             }
             "cost" | "usage" => {
-                self.init(scope).await;
-                let text = format!("Total cost:            ${:.4}", self.state().accounts.cost());
-                self.synthetic(scope, &text, Stop::EndTurn, Object::new()).await;
-                self.local_result(scope, &text, Some(name)).await;
+                self.emit_init(scope).await;
+                let text = format!("Total cost:            ${:.4}", self.state().usage.cost());
+                self.emit_synthetic(scope, &text, StopReason::EndTurn, Object::new()).await;
+                self.emit_local_result(scope, &text, Some(name)).await;
             }
             "clear" | "reset" | "new" => self.clear(scope).await,
             "compact" => self.compact(scope, arguments).await,
             "model" => {
-                self.init(scope).await;
+                self.emit_init(scope).await;
                 let model = super::catalog::resolve_model(Some(arguments.trim()));
                 self.state().model.clone_from(&model);
-                self.local_output(&format!("Set model to `{model}`")).await;
-                self.local_result(scope, "", Some(name)).await;
+                self.emit_local_output(&format!("Set model to `{model}`")).await;
+                self.emit_local_result(scope, "", Some(name)).await;
             }
             _ => {
                 let custom = self.custom_commands();
                 let found = custom.into_iter().find(|command| command.name == name);
-                if found.is_none() && self.launch.dialect.answers_unknown_commands() {
-                    self.init(scope).await;
+                if found.is_none() && self.launch.cli_version.answers_unknown_commands() {
+                    self.emit_init(scope).await;
                     let text = format!("Unknown command: /{name}");
-                    self.local_result(scope, &text, None).await;
-                    return Command::Done;
+                    self.emit_local_result(scope, &text, None).await;
+                    return CommandOutcome::Done;
                 }
-                return found.map_or(Command::Unknown, |command| {
-                    Command::Prompt(command.body.replace("$ARGUMENTS", arguments))
+                return found.map_or(CommandOutcome::Unknown, |command| {
+                    CommandOutcome::Prompt(command.body.replace("$ARGUMENTS", arguments))
                 });
             }
         }
-        Command::Done
+        CommandOutcome::Done
     }
 
-    pub(super) async fn expansion_hook(&self, scope: &Scope, prompt: &str) {
+    pub(super) async fn run_expansion_hooks(&self, scope: &Scope, prompt: &str) {
         let line = prompt.trim_start_matches('/');
         let (name, arguments) = line.split_once(' ').unwrap_or((line, ""));
         let input = Object::new()
@@ -81,19 +81,21 @@ impl Engine {
             .str("command_args", arguments)
             .str("command_source", "projectSettings")
             .str("prompt", prompt);
-        let heard = self.hook(scope, HookCall::new("UserPromptExpansion", input).about(name)).await;
-        scope.add_context(&heard.context);
+        let outcome = self
+            .run_hooks(scope, HookCall::new("UserPromptExpansion", input).with_subject(name))
+            .await;
+        scope.add_context(&outcome.context);
     }
 
     async fn clear(self: &Arc<Self>, scope: &Scope) {
         let ended =
-            HookCall::new("SessionEnd", Object::new().str("reason", "clear")).about("clear");
-        self.hook(scope, ended).await;
+            HookCall::new("SessionEnd", Object::new().str("reason", "clear")).with_subject("clear");
+        self.run_hooks(scope, ended).await;
         let old = self.session_id();
         self.save_cost().await;
-        self.forget_conversation();
-        // The CLI counts a conversation that was cleared from zero.
-        self.state().accounts = Accounts::default();
+        self.reset_conversation();
+        // The real CLI resets the totals when the conversation is cleared.
+        self.state().usage = UsageTotals::default();
         let new = self.session_id();
         let line = Object::typed("conversation_reset")
             .str("new_conversation_id", &new)
@@ -102,63 +104,65 @@ impl Engine {
             .some_str("user_message_uuid", scope.first_prompt().as_deref())
             .str("timestamp", &super::ids::timestamp())
             .str("session_id", &old);
-        self.say("conversation_reset", line).await;
-        self.tell_background_tasks().await;
-        self.start_hook(scope, "clear").await;
-        self.init(scope).await;
-        self.local_result(scope, "", Some("clear")).await;
+        self.emit("conversation_reset", line).await;
+        self.emit_background_tasks().await;
+        self.run_start_hooks(scope, "clear").await;
+        self.emit_init(scope).await;
+        self.emit_local_result(scope, "", Some("clear")).await;
     }
 
-    async fn start_hook(self: &Arc<Self>, scope: &Scope, source: &str) {
-        let call = HookCall::new("SessionStart", Object::new().str("source", source)).about(source);
-        let heard = self.hook(scope, call).await;
-        self.watch_paths(&heard.outputs);
-        if !heard.context.is_empty() {
-            scope.add_context(&heard.context);
+    async fn run_start_hooks(self: &Arc<Self>, scope: &Scope, source: &str) {
+        let call =
+            HookCall::new("SessionStart", Object::new().str("source", source)).with_subject(source);
+        let outcome = self.run_hooks(scope, call).await;
+        self.watch_paths(&outcome.outputs);
+        if !outcome.context.is_empty() {
+            scope.add_context(&outcome.context);
         }
     }
 
     async fn compact(self: &Arc<Self>, scope: &Scope, instructions: &str) {
         let began = Instant::now();
-        let before = self
-            .state()
-            .accounts
-            .total
-            .values()
-            .map(|spent| spent.input + spent.output)
-            .sum::<u64>();
-        self.system_then("status", Object::new().str("status", "compacting"), Object::new()).await;
+        let before =
+            self.state().usage.total.values().map(|spent| spent.input + spent.output).sum::<u64>();
+        self.emit_system_with("status", Object::new().str("status", "compacting"), Object::new())
+            .await;
         let instructions = Some(instructions.trim()).filter(|text| !text.is_empty());
         let input =
             Object::new().str("trigger", "manual").str_or_null("custom_instructions", instructions);
-        let heard = self.hook(scope, HookCall::new("PreCompact", input).about("manual")).await;
+        let outcome =
+            self.run_hooks(scope, HookCall::new("PreCompact", input).with_subject("manual")).await;
         let arguments = instructions.unwrap_or_default();
-        if heard.block.is_some() {
+        if outcome.block.is_some() {
             let text = "Compaction blocked by PreCompact hook: [callback]";
             return self
-                .compaction_failed(scope, arguments, text, &format!("skipped: {text}"))
+                .emit_compaction_failed(scope, arguments, text, &format!("skipped: {text}"))
                 .await;
         }
         let is_short = lock(&scope.conversation).entries.len() <= 2;
-        if is_short && !self.launch.dialect.compacts_one_turn() {
+        if is_short && !self.launch.cli_version.compacts_one_turn() {
             let text = "Not enough messages to compact.";
-            return self.compaction_failed(scope, arguments, text, text).await;
+            return self.emit_compaction_failed(scope, arguments, text, text).await;
         }
-        let Some(summary) = self.summary(scope).await else {
-            self.init(scope).await;
-            self.local_result(scope, "The conversation could not be compacted.", Some("compact"))
-                .await;
+        let Some(summary) = self.summarize(scope).await else {
+            self.emit_init(scope).await;
+            self.emit_local_result(
+                scope,
+                "The conversation could not be compacted.",
+                Some("compact"),
+            )
+            .await;
             return;
         };
         *lock(&scope.conversation) = Conversation::default();
         let text = format!("The conversation until now, in short:\n{summary}");
-        lock(&scope.conversation).user(vec![super::round::reminder(&text)]);
-        self.start_hook(scope, "compact").await;
+        lock(&scope.conversation).user(vec![super::tool_batch::reminder(&text)]);
+        self.run_start_hooks(scope, "compact").await;
         let input = Object::new().str("trigger", "manual").str("compact_summary", &summary);
-        self.hook(scope, HookCall::new("PostCompact", input).about("manual")).await;
+        self.run_hooks(scope, HookCall::new("PostCompact", input).with_subject("manual")).await;
         let status = Object::new().null("status").str("compact_result", "success");
-        self.system_then("status", status, Object::new()).await;
-        self.init(scope).await;
+        self.emit_system_with("status", status, Object::new()).await;
+        self.emit_init(scope).await;
         let metadata = Object::new()
             .str("trigger", "manual")
             .plain("pre_tokens", before)
@@ -168,31 +172,37 @@ impl Engine {
         let then = Object::new()
             .raw("compact_metadata", &metadata.done())
             .str("logical_parent_uuid", &self.ids.uuid());
-        self.system_then("compact_boundary", Object::new(), then).await;
-        self.tell_summary(&text).await;
-        self.local_output("Compacted ").await;
-        self.local_result(scope, "", Some("compact")).await;
+        self.emit_system_with("compact_boundary", Object::new(), then).await;
+        self.emit_summary(&text).await;
+        self.emit_local_output("Compacted ").await;
+        self.emit_local_result(scope, "", Some("compact")).await;
     }
 
-    /// The conversation stays as it is.
-    async fn compaction_failed(&self, scope: &Scope, arguments: &str, text: &str, error: &str) {
+    /// Reports that compaction failed; the conversation is unchanged.
+    async fn emit_compaction_failed(
+        &self,
+        scope: &Scope,
+        arguments: &str,
+        text: &str,
+        error: &str,
+    ) {
         let status = Object::new()
             .null("status")
             .str("compact_result", "failed")
             .str("compact_error", error);
-        self.system_then("status", status, Object::new()).await;
-        self.init(scope).await;
+        self.emit_system_with("status", status, Object::new()).await;
+        self.emit_init(scope).await;
         let run = Object::new().str("command", "compact").str("args", arguments).done();
         let source = format!("<local-command-stderr>{text}</local-command-stderr>");
         let fields = Object::new()
             .str("local_command_source", &source)
             .raw("local_command_run", &run)
             .raw("local_command_outcome", r#"{"kind":"failed"}"#);
-        self.synthetic(scope, text, Stop::EndTurn, fields).await;
-        self.local_result(scope, text, Some("compact")).await;
+        self.emit_synthetic(scope, text, StopReason::EndTurn, fields).await;
+        self.emit_local_result(scope, text, Some("compact")).await;
     }
 
-    async fn tell_summary(&self, text: &str) {
+    async fn emit_summary(&self, text: &str) {
         let message = Object::new().str("role", "user").str("content", text).done();
         let line = Object::typed("user")
             .raw("message", &message)
@@ -202,12 +212,13 @@ impl Engine {
             .str("timestamp", &super::ids::timestamp())
             .plain("isReplay", false)
             .plain("isSynthetic", true);
-        self.say("user", line).await;
+        self.emit("user", line).await;
     }
 
-    /// The real CLI lets an agent without a name make the summary; hooks hear of its end.
-    async fn summary_hook(&self, scope: &Scope) {
-        if !self.state().hooks.listens("SubagentStop") {
+    /// Runs the `SubagentStop` hooks for the unnamed agent with which the real CLI generates the
+    /// summary.
+    async fn run_summary_hooks(&self, scope: &Scope) {
+        if !self.state().hooks.has_hooks_for("SubagentStop") {
             return;
         }
         let id = self.ids.agent();
@@ -217,38 +228,38 @@ impl Engine {
             .str("last_assistant_message", "")
             .raw("background_tasks", "[]")
             .raw("session_crons", "[]");
-        let call = HookCall::new("SubagentStop", input).of_agent(&id);
-        self.hook(scope, call).await;
+        let call = HookCall::new("SubagentStop", input).with_agent(&id);
+        self.run_hooks(scope, call).await;
     }
 
-    /// Lets the model say what the conversation was about, out of the host's sight. A response
-    /// without the tag that is asked for is not taken, the second one is as it comes.
-    async fn summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
+    /// Asks the model for a summary, without writing the answer to stdout. An answer without the
+    /// `<summary>` tag is requested once more.
+    async fn summarize(self: &Arc<Self>, scope: &Scope) -> Option<String> {
         let before = lock(&scope.conversation).clone();
         lock(&scope.conversation).user_text(SUMMARY_PROMPT);
-        let mut summary = self.ask_for_summary(scope).await;
+        let mut summary = self.request_summary(scope).await;
         if summary.as_ref().is_some_and(|text| !text.contains("<summary>")) {
-            summary = self.ask_for_summary(scope).await;
+            summary = self.request_summary(scope).await;
         }
         *lock(&scope.conversation) = before;
         summary
     }
 
-    async fn ask_for_summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
-        let mut source = match self.ask_model(scope).await {
-            Said::Stream(source) => source,
-            Said::Error(error) => {
-                self.complain(&format!("The summary failed: {}", error.message)).await;
+    async fn request_summary(self: &Arc<Self>, scope: &Scope) -> Option<String> {
+        let mut source = match self.request_model(scope).await {
+            ModelResponse::Stream(source) => source,
+            ModelResponse::Error(error) => {
+                self.write_stderr(&format!("The summary failed: {}", error.message)).await;
                 return None;
             }
         };
-        self.summary_hook(scope).await;
+        self.run_summary_hooks(scope).await;
         let (mut texts, mut start, mut deltas) = (Vec::new(), String::new(), Vec::new());
         loop {
             let event = match source.next().await {
-                Next::Event(event) => event,
-                Next::End => return Some(texts.join("\n")),
-                Next::Cut => return None,
+                SourceEvent::Event(event) => event,
+                SourceEvent::End => return Some(texts.join("\n")),
+                SourceEvent::Cut => return None,
             };
             match event.name.as_str() {
                 "content_block_start" => start = event.json,
@@ -262,17 +273,17 @@ impl Engine {
                         _ => {}
                     }
                 }
-                "message_delta" => self.account_summary(&event.json),
+                "message_delta" => self.record_summary_usage(&event.json),
                 _ => {}
             }
         }
     }
 
-    fn account_summary(&self, event: &str) {
+    fn record_summary_usage(&self, event: &str) {
         let event: Value = serde_json::from_str(event).unwrap_or_default();
         let tokens = |field: &str| event["usage"][field].as_u64().unwrap_or_default();
         let mut state = self.state();
         let model = state.model.clone();
-        state.accounts.add(&model, tokens("input_tokens"), tokens("output_tokens"));
+        state.usage.add(&model, tokens("input_tokens"), tokens("output_tokens"));
     }
 }

@@ -1,49 +1,49 @@
-//! What can go wrong with a CLI, at any point of its life.
+//! Fault injection for the simulated CLI.
 
 use std::time::Duration;
 
-/// Troubles and when they strike.
+/// The faults of a run, each with the point at which it occurs.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    rules: Vec<Rule>,
+    rules: Vec<FaultRule>,
 }
 
-/// When a fault strikes.
+/// The point at which a fault occurs.
 ///
-/// Lines have kinds: `assistant`, `result`, `system/init`, `stream_event`,
-/// `control_request/hook_callback`, `control_response/initialize`, `command_lifecycle`, … A pattern
-/// is such a kind, its first word (`control_response`), or `*` for every line.
+/// A line has a kind, such as `assistant`, `result`, `system/init`, `stream_event`,
+/// `control_request/hook_callback`, `control_response/initialize` or `command_lifecycle`. A pattern is a
+/// kind, the first part of a kind (`control_response`), or `*` for every line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Point {
-    /// Before anything else.
+    /// At startup.
     Start,
-    /// Instead of, or just before, the n-th line (from 1) that the CLI would write of this kind.
+    /// Before, or instead of, the n-th line of this kind (from 1) that the CLI writes.
     Before(String, usize),
-    /// Just after the n-th line of this kind.
+    /// After the n-th line of this kind that the CLI writes.
     After(String, usize),
-    /// When the n-th line of the host of this kind was read: `user`, `control_request/initialize`,
-    /// `control_response`, …
+    /// When the CLI has read the n-th line of this kind from the host: `user`,
+    /// `control_request/initialize`, `control_response`, …
     Read(String, usize),
-    /// When the process gets its first SIGUSR1, whatever it is doing. Only as a process.
+    /// When the process receives its first SIGUSR1. Only for the program `claude-sim`.
     Signal,
 }
 
-/// What goes wrong.
+/// A failure to inject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Ends with this exit code, at once.
+    /// Exits immediately with this code.
     Exit(i32),
-    /// Is ended by this signal, at once.
+    /// Ends immediately with this signal.
     Signal(i32),
-    /// Does nothing any more, but lives; stdin is not read either.
+    /// Hangs: writes nothing and reads nothing, but does not exit.
     Hang,
-    /// From now on SIGTERM does nothing.
+    /// Ignores SIGTERM from now on.
     IgnoreTerminate,
-    /// Writes these bytes as they are: garbage, invalid UTF-8, half a line, several lines.
+    /// Writes these bytes to stdout unchanged: garbage, invalid UTF-8, a partial line, several lines.
     Bytes(Vec<u8>),
-    /// Writes a line of this many bytes that is one JSON object of an unknown type.
+    /// Writes a line of this many bytes that is a JSON object of an unknown type.
     LongLine(usize),
     /// Writes this many `assistant` messages.
     Messages(usize),
@@ -51,36 +51,37 @@ pub enum Fault {
     Deltas(usize),
     /// Writes this many bytes to stderr, in lines.
     Stderr(usize),
-    /// Waits before it goes on.
+    /// Waits this long before continuing.
     Pause(Duration),
     /// Does not write the line.
     Swallow,
     /// Writes the line twice.
     Twice,
-    /// Writes the line only after the next one.
+    /// Writes the line after the next one.
     Behind,
     /// Writes the line with another `request_id`.
     WrongId,
     /// Writes the line with a `response` (or `request`) of the wrong shape.
     WrongShape,
-    /// Closes stdout and lives on.
+    /// Closes stdout and keeps running.
     CloseStdout,
-    /// Closes stdin and lives on: what the host writes then fails.
+    /// Closes stdin and keeps running, so that writes of the host fail.
     CloseStdin,
-    /// Exits with 0 while another process holds stdout open for this long. Only as a process.
+    /// Exits with code 0 while another process keeps stdout open for this long. Only for the program
+    /// `claude-sim`.
     LeaveGrandchild(Duration),
     /// Stops reading stdin.
     StopReading,
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
+struct FaultRule {
     point: Point,
     fault: Fault,
 }
 
 impl Faults {
-    /// No faults.
+    /// Creates a set without faults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -88,40 +89,40 @@ impl Faults {
     /// Adds a fault.
     #[must_use]
     pub fn at(mut self, point: Point, fault: Fault) -> Self {
-        self.rules.push(Rule { point, fault });
+        self.rules.push(FaultRule { point, fault });
         self
     }
 
-    /// Adds a fault at the start.
+    /// Adds a fault at startup.
     #[must_use]
     pub fn at_start(self, fault: Fault) -> Self {
         self.at(Point::Start, fault)
     }
 
-    /// Adds a fault before the first line of this kind.
+    /// Adds a fault before the first line of this kind that the CLI writes.
     #[must_use]
     pub fn before(self, kind: impl Into<String>, fault: Fault) -> Self {
         self.at(Point::Before(kind.into(), 1), fault)
     }
 
-    /// Adds a fault after the first line of this kind.
+    /// Adds a fault after the first line of this kind that the CLI writes.
     #[must_use]
     pub fn after(self, kind: impl Into<String>, fault: Fault) -> Self {
         self.at(Point::After(kind.into(), 1), fault)
     }
 
-    /// Adds a fault when the first line of the host of this kind was read.
+    /// Adds a fault when the CLI has read the first line of this kind from the host.
     #[must_use]
     pub fn on_read(self, kind: impl Into<String>, fault: Fault) -> Self {
         self.at(Point::Read(kind.into(), 1), fault)
     }
 
-    /// Whether something is to happen at a signal.
-    pub(crate) fn await_signal(&self) -> bool {
+    /// Returns whether a fault is triggered by SIGUSR1.
+    pub(crate) fn has_signal_fault(&self) -> bool {
         self.rules.iter().any(|rule| rule.point == Point::Signal)
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }

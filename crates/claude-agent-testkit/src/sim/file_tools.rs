@@ -1,4 +1,4 @@
-//! Read, Write and Edit, on real files.
+//! The tools `Read`, `Write` and `Edit`, on real files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,18 @@ use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::{Object, array, text};
 use super::scope::Scope;
-use super::tools::Done;
+use super::tools::ToolOutput;
 
 impl Engine {
-    pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> Done {
-        let path = self.file(input);
+    pub(super) fn read_file(&self, scope: &Scope, input: &Value) -> ToolOutput {
+        let path = self.input_path(input);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
-            Err(error) => return Done::error(&format!("{} cannot be read: {error}", shown(&path))),
+            Err(error) => {
+                return ToolOutput::error(&format!("{} cannot be read: {error}", path_text(&path)));
+            }
         };
-        self.instructions_hook(scope, &path);
+        self.queue_instructions_hook(scope, &path);
         if let Some(kind) = image_type(&path) {
             return image(&bytes, kind);
         }
@@ -27,17 +29,17 @@ impl Engine {
         let numbered = lines.iter().enumerate().map(|(at, line)| format!("{}\t{line}", at + 1));
         let numbered: Vec<String> = numbered.collect();
         let file = Object::new()
-            .str("filePath", &shown(&path))
+            .str("filePath", &path_text(&path))
             .str("content", &content)
             .plain("numLines", lines.len())
             .plain("startLine", 1)
             .plain("totalLines", lines.len());
         let result = Object::typed("text").raw("file", &file.done());
-        Done::text(&numbered.join("\n"), result.done())
+        ToolOutput::text(&numbered.join("\n"), result.done())
     }
 
-    pub(super) fn write_file(&self, input: &Value) -> Done {
-        let path = self.file(input);
+    pub(super) fn write_file(&self, input: &Value) -> ToolOutput {
+        let path = self.input_path(input);
         let content = text(&input["content"]);
         let before = fs::read_to_string(&path).ok();
         self.checkpoint(&path);
@@ -46,56 +48,58 @@ impl Engine {
             .map_or(Ok(()), fs::create_dir_all)
             .and_then(|()| fs::write(&path, content));
         if let Err(error) = written {
-            return Done::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", path_text(&path)));
         }
-        let (kind, said) = match before {
-            None => ("create", format!("Created {}", shown(&path))),
-            Some(_) => ("update", format!("Updated {}", shown(&path))),
+        let (kind, message) = match before {
+            None => ("create", format!("Created {}", path_text(&path))),
+            Some(_) => ("update", format!("Updated {}", path_text(&path))),
         };
         let changes = before.as_deref().map_or_else(|| "[]".to_owned(), |old| patch(old, content));
         let result = Object::typed(kind)
-            .str("filePath", &shown(&path))
+            .str("filePath", &path_text(&path))
             .str("content", content)
             .raw("structuredPatch", &changes)
             .str_or_null("originalFile", before.as_deref())
             .plain("userModified", false);
-        Done::text(&said, result.done())
+        ToolOutput::text(&message, result.done())
     }
 
-    pub(super) fn edit_file(&self, input: &Value) -> Done {
-        let path = self.file(input);
+    pub(super) fn edit_file(&self, input: &Value) -> ToolOutput {
+        let path = self.input_path(input);
         let (old, new) = (text(&input["old_string"]), text(&input["new_string"]));
         let all = input["replace_all"] == true;
         let before = match fs::read_to_string(&path) {
             Ok(before) => before,
-            Err(error) => return Done::error(&format!("{} cannot be read: {error}", shown(&path))),
+            Err(error) => {
+                return ToolOutput::error(&format!("{} cannot be read: {error}", path_text(&path)));
+            }
         };
         if old.is_empty() || !before.contains(old) {
-            return Done::error("The text to replace does not stand in the file.");
+            return ToolOutput::error("The text to replace was not found in the file.");
         }
         let after = if all { before.replace(old, new) } else { before.replacen(old, new, 1) };
         self.checkpoint(&path);
         if let Err(error) = fs::write(&path, &after) {
-            return Done::error(&format!("{} cannot be written: {error}", shown(&path)));
+            return ToolOutput::error(&format!("{} cannot be written: {error}", path_text(&path)));
         }
         let result = Object::new()
-            .str("filePath", &shown(&path))
+            .str("filePath", &path_text(&path))
             .str("oldString", old)
             .str("newString", new)
             .str("originalFile", &before)
             .raw("structuredPatch", &patch(&before, &after))
             .plain("userModified", false)
             .plain("replaceAll", all);
-        Done::text(&format!("Updated {}", shown(&path)), result.done())
+        ToolOutput::text(&format!("Updated {}", path_text(&path)), result.done())
     }
 
-    fn file(&self, input: &Value) -> PathBuf {
+    fn input_path(&self, input: &Value) -> PathBuf {
         self.resolve(text(&input["file_path"]), &self.state())
     }
 
-    /// Instructions of a directory below the project are loaded with the first file read there;
-    /// the hook hears of it when all tools of the answer are done.
-    fn instructions_hook(&self, scope: &Scope, file: &Path) {
+    /// Queues the `InstructionsLoaded` hook if the directory of the file has instructions. The hook
+    /// runs after all tools of the answer.
+    fn queue_instructions_hook(&self, scope: &Scope, file: &Path) {
         let Some(directory) = file.parent().filter(|directory| *directory != self.launch.cwd)
         else {
             return;
@@ -103,21 +107,21 @@ impl Engine {
         let instructions = directory.join("CLAUDE.md");
         if directory.starts_with(&self.launch.cwd) && instructions.exists() {
             let input = Object::new()
-                .str("file_path", &shown(&instructions))
+                .str("file_path", &path_text(&instructions))
                 .str("memory_type", "Project")
                 .str("load_reason", "nested_traversal")
-                .str("trigger_file_path", &shown(file));
+                .str("trigger_file_path", &path_text(file));
             super::state::lock(&scope.late_hooks)
-                .push(HookCall::new("InstructionsLoaded", input).about("nested_traversal"));
+                .push(HookCall::new("InstructionsLoaded", input).with_subject("nested_traversal"));
         }
     }
 }
 
-fn shown(path: &Path) -> String {
+fn path_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// One hunk that replaces all lines between the common beginning and the common end.
+/// Returns one hunk that replaces all lines between the common prefix and the common suffix.
 fn patch(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
@@ -143,7 +147,7 @@ fn patch(before: &str, after: &str) -> String {
     array([hunk.done()])
 }
 
-/// How many lines a change adds and takes away.
+/// Returns the number of added and removed lines.
 pub(super) fn changed_lines(before: &str, after: &str) -> (usize, usize) {
     let hunk: Value = serde_json::from_str(&patch(before, after)).unwrap_or_default();
     let count = |field: &str| {
@@ -162,7 +166,7 @@ fn image_type(path: &Path) -> Option<&'static str> {
     }
 }
 
-fn image(bytes: &[u8], kind: &str) -> Done {
+fn image(bytes: &[u8], kind: &str) -> ToolOutput {
     let data = base64(bytes);
     let source = Object::typed("base64").str("data", &data).str("media_type", kind).done();
     let block = Object::typed("image").raw("source", &source).done();
@@ -178,10 +182,10 @@ fn image(bytes: &[u8], kind: &str) -> Done {
         .plain("originalSize", bytes.len())
         .raw("dimensions", &dimensions.done());
     let result = Object::typed("image").raw("file", &file.done());
-    Done::content(array([block]), result.done())
+    ToolOutput::content(array([block]), result.done())
 }
 
-/// The size that stands in the head of a PNG; nothing for other formats.
+/// Returns the size in the header of a PNG; zero for other formats.
 fn png_size(bytes: &[u8]) -> (u32, u32) {
     let number = |at: usize| {
         let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
@@ -213,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_base64() {
+    fn base64_is_encoded() {
         for (bytes, text) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
         {
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_holds_what_differs() {
+    fn a_patch_contains_the_changed_lines() {
         assert_eq!(changed_lines("a\nb\nc\n", "a\nx\ny\nc\n"), (2, 1));
         assert_eq!(patch("a\n", "a\n"), "[]");
         assert_eq!(

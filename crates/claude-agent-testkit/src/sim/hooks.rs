@@ -1,4 +1,4 @@
-//! Hooks: callbacks of the host, and commands from settings files.
+//! Hooks: callbacks of the host and commands from settings files.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -7,36 +7,36 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::engine::Engine;
-use super::host::{Asked, Heard as HostHeard};
+use super::host_requests::{HostRequest, ResponseOutcome};
 use super::json::{Object, array, quoted, text};
 use super::matcher;
-use super::round::Outcome;
-use super::scope::{Call, Scope};
-use super::state::{Answer, PendingKind, lock};
+use super::scope::{Scope, ToolCall};
+use super::state::{HostResponse, PendingKind, lock};
 use super::stream::unquoted;
+use super::tool_batch::ToolOutcome;
 
-/// The limit of a callback whose matcher names none.
-const LIMIT: Duration = Duration::from_secs(60);
+/// The timeout of a callback whose registration has none.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Everything that is registered.
+/// All hook registrations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Hooks {
-    pub(super) matchers: Vec<Matcher>,
+    pub(super) matchers: Vec<HookMatcher>,
     pub(super) commands: Vec<CommandHook>,
 }
 
-/// Callbacks of the host for one event.
+/// A hook registration of the host.
 #[derive(Debug, Clone)]
-pub(super) struct Matcher {
+pub(super) struct HookMatcher {
     pub(super) event: String,
     pattern: Option<String>,
     ids: Vec<String>,
-    limit: Duration,
-    /// No answer blocks instead of letting pass.
+    timeout: Duration,
+    /// Whether a failure or timeout blocks instead of being ignored.
     blocks_on_failure: bool,
 }
 
-/// A command of a settings file.
+/// A hook command of a settings file.
 #[derive(Debug, Clone)]
 pub(super) struct CommandHook {
     pub(super) event: String,
@@ -49,39 +49,39 @@ impl Hooks {
         Self { matchers: Vec::new(), commands }
     }
 
-    /// Takes the `hooks` of an `initialize` over.
+    /// Replaces the registrations of the host with the `hooks` of an `initialize` request.
     pub(super) fn register(&mut self, hooks: &Value) {
         self.matchers.clear();
         for (event, matchers) in hooks.as_object().into_iter().flatten() {
             for matcher in matchers.as_array().into_iter().flatten() {
                 let ids = matcher["hookCallbackIds"].as_array().into_iter().flatten();
-                let limit = matcher["timeout"].as_f64().map(Duration::try_from_secs_f64);
-                self.matchers.push(Matcher {
+                let timeout = matcher["timeout"].as_f64().map(Duration::try_from_secs_f64);
+                self.matchers.push(HookMatcher {
                     event: event.clone(),
                     pattern: matcher["matcher"].as_str().map(str::to_owned),
                     ids: ids.map(|id| text(id).to_owned()).collect(),
-                    limit: limit.and_then(Result::ok).unwrap_or(LIMIT),
+                    timeout: timeout.and_then(Result::ok).unwrap_or(DEFAULT_TIMEOUT),
                     blocks_on_failure: matcher["onFailure"] == "block",
                 });
             }
         }
     }
 
-    pub(super) fn listens(&self, event: &str) -> bool {
+    pub(super) fn has_hooks_for(&self, event: &str) -> bool {
         self.matchers.iter().any(|matcher| matcher.event == event)
             || self.commands.iter().any(|command| command.event == event)
     }
 }
 
-/// Something that hooks are asked about.
+/// An event to run hooks for.
 pub(super) struct HookCall {
     pub(super) event: &'static str,
-    /// The fields of the event.
+    /// The event-specific fields of the input.
     input: Object,
-    /// What matchers are held against.
+    /// The string that matchers are applied to.
     subject: Option<String>,
     tool_use_id: Option<String>,
-    /// An agent without a name, by its id.
+    /// The id of an unnamed agent.
     agent: Option<String>,
     kind: PendingKind,
 }
@@ -98,27 +98,27 @@ impl HookCall {
         }
     }
 
-    pub(super) fn tool(event: &'static str, call: &Call, input: Object) -> Self {
+    pub(super) fn for_tool(event: &'static str, call: &ToolCall, input: Object) -> Self {
         let (subject, id) = (Some(call.name.clone()), Some(call.id.clone()));
         Self { subject, tool_use_id: id, ..Self::new(event, input) }
     }
 
-    /// Beside any turn: an interrupt does not withdraw it.
-    pub(super) fn of_session(event: &'static str, input: Object) -> Self {
+    /// Creates a call outside any turn, which an interrupt does not cancel.
+    pub(super) fn for_session(event: &'static str, input: Object) -> Self {
         Self { kind: PendingKind::Session, ..Self::new(event, input) }
     }
 
-    pub(super) fn about(mut self, subject: &str) -> Self {
+    pub(super) fn with_subject(mut self, subject: &str) -> Self {
         self.subject = Some(subject.to_owned());
         self
     }
 
-    pub(super) fn of_agent(mut self, id: &str) -> Self {
+    pub(super) fn with_agent(mut self, id: &str) -> Self {
         self.agent = Some(id.to_owned());
         self
     }
 
-    /// Its name for people: the event and what it is about.
+    /// Returns the display name: the event and its subject.
     pub(super) fn name(&self) -> String {
         match &self.subject {
             Some(subject) => format!("{}:{subject}", self.event),
@@ -132,129 +132,139 @@ impl HookCall {
     }
 }
 
-/// What all hooks together say.
+/// The combined outcome of all hooks of an event.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct HookOutcome {
     pub(super) block: Option<String>,
     pub(super) stop: Option<String>,
     pub(super) context: Vec<String>,
     pub(super) messages: Vec<String>,
-    pub(super) decision: Option<Decision>,
+    pub(super) decision: Option<HookDecision>,
     pub(super) updated_input: Option<Value>,
-    /// `hookSpecificOutput`, where there was one.
+    /// The `hookSpecificOutput` of each hook that has one.
     pub(super) outputs: Vec<Value>,
     timed_out: bool,
     cancelled: bool,
 }
 
-/// What `PreToolUse` says about a call; a later one of two wins.
+/// The decision of `PreToolUse` hooks; of two decisions, the greater one wins.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Decision {
+pub(super) enum HookDecision {
     Allow,
     Ask,
     Defer,
     Deny(String),
 }
 
-/// What stands before a tool call.
-pub(super) enum Gate {
-    Passed(Heard),
+/// The outcome of the `PreToolUse` hooks of a tool call.
+pub(super) enum PreToolUseOutcome {
+    Passed(HookOutcome),
     TimedOut,
     Cancelled,
 }
 
 impl Engine {
-    /// Asks all hooks of an event at once and waits for them.
-    pub(super) async fn hook(&self, scope: &Scope, call: HookCall) -> Heard {
-        self.hook_for(Some(scope), call).await
+    /// Runs all hooks of an event concurrently and waits for them.
+    pub(super) async fn run_hooks(&self, scope: &Scope, call: HookCall) -> HookOutcome {
+        self.run_hooks_in(Some(scope), call).await
     }
 
-    pub(super) async fn hook_for(&self, scope: Option<&Scope>, call: HookCall) -> Heard {
-        let (callbacks, commands) = self.matching(&call);
-        let mut heard = Heard::default();
+    pub(super) async fn run_hooks_in(&self, scope: Option<&Scope>, call: HookCall) -> HookOutcome {
+        let (callbacks, commands) = self.matching_hooks(&call);
+        let mut outcome = HookOutcome::default();
         if callbacks.is_empty() && commands.is_empty() {
-            return heard;
+            return outcome;
         }
         let input = self.hook_input(scope, &call);
-        let started: Vec<String> = self.tell_commands_started(&call, commands.len()).await;
+        let started: Vec<String> = self.emit_hooks_started(&call, commands.len()).await;
         let tool_use_id = call.tool_use_id.clone().unwrap_or_else(|| self.ids.uuid());
-        let mut asked = Vec::new();
+        let mut pending = Vec::new();
         for (id, matcher) in callbacks {
             let request = Object::new()
                 .str("subtype", "hook_callback")
                 .str("callback_id", &id)
                 .raw("input", &input)
                 .str("tool_use_id", &tool_use_id);
-            let question = self.ask("hook_callback", request, call.kind.clone()).await;
-            asked.push((id, matcher, question));
+            let request = self.send_request("hook_callback", request, call.kind.clone()).await;
+            pending.push((id, matcher, request));
         }
-        let asked_at = Instant::now();
+        let sent_at = Instant::now();
         for (command, hook_id) in commands.iter().zip(&started) {
             let output = self.run_hook_command(&call, command, &input, hook_id).await;
-            heard.take(&output);
+            outcome.merge(&output);
         }
-        for (id, matcher, mut question) in asked {
-            let left = matcher.limit.saturating_sub(asked_at.elapsed());
-            self.hear_hook(scope, &call, &id, &matcher, &mut question, left, &mut heard).await;
+        for (id, matcher, mut request) in pending {
+            let left = matcher.timeout.saturating_sub(sent_at.elapsed());
+            self.collect_hook_response(
+                scope,
+                &call,
+                &id,
+                &matcher,
+                &mut request,
+                left,
+                &mut outcome,
+            )
+            .await;
         }
-        heard
+        outcome
     }
 
     #[expect(clippy::too_many_arguments, reason = "one callback among several")]
-    async fn hear_hook(
+    async fn collect_hook_response(
         &self,
         scope: Option<&Scope>,
         call: &HookCall,
         id: &str,
-        matcher: &Matcher,
-        question: &mut Asked,
+        matcher: &HookMatcher,
+        request: &mut HostRequest,
         left: Duration,
-        heard: &mut Heard,
+        outcome: &mut HookOutcome,
     ) {
         let cancel = scope.map(|scope| &scope.cancel);
-        match self.hear(question, cancel, Some(left)).await {
-            HostHeard::Answer(Answer::Success(output)) => heard.take(&output),
-            HostHeard::Answer(Answer::Error(reason)) => {
-                self.hook_failed(call, id, &reason).await;
-                heard.fail(matcher, "the hook failed");
+        match self.wait_for_response(request, cancel, Some(left)).await {
+            ResponseOutcome::Response(HostResponse::Success(output)) => outcome.merge(&output),
+            ResponseOutcome::Response(HostResponse::Error(reason)) => {
+                self.report_hook_failure(call, id, &reason).await;
+                outcome.record_failure(matcher, "the hook failed");
             }
-            HostHeard::Answer(Answer::Gone) => heard.fail(matcher, "the host is gone"),
-            HostHeard::TimedOut => {
-                self.withdraw(&question.id).await;
-                heard.timed_out = true;
-                heard.fail(matcher, "the hook was not answered in time");
+            ResponseOutcome::Response(HostResponse::Closed) => {
+                outcome.record_failure(matcher, "the host is gone");
             }
-            HostHeard::Cancelled => heard.cancelled = true,
+            ResponseOutcome::TimedOut => {
+                self.cancel_request(&request.id).await;
+                outcome.timed_out = true;
+                outcome.record_failure(matcher, "the hook was not answered in time");
+            }
+            ResponseOutcome::Cancelled => outcome.cancelled = true,
         }
     }
 
-    async fn hook_failed(&self, call: &HookCall, id: &str, reason: &str) {
-        self.complain(&format!("Error in hook callback {id}: {reason}")).await;
-        let text =
-            format!("{}: callback {id} failed; it counts as having said nothing.", call.event);
+    async fn report_hook_failure(&self, call: &HookCall, id: &str, reason: &str) {
+        self.write_stderr(&format!("Error in hook callback {id}: {reason}")).await;
+        let text = format!("{}: callback {id} failed and was ignored.", call.event);
         let tag = Object::new().str("tag", "hook_callback_failed");
-        self.informational(&text, "warning", tag).await;
+        self.emit_informational(&text, "warning", tag).await;
     }
 
-    fn matching(&self, call: &HookCall) -> (Vec<(String, Matcher)>, Vec<CommandHook>) {
+    fn matching_hooks(&self, call: &HookCall) -> (Vec<(String, HookMatcher)>, Vec<CommandHook>) {
         let state = self.state();
-        let fits = |event: &str, pattern: Option<&str>| {
+        let applies = |event: &str, pattern: Option<&str>| {
             event == call.event && matcher::applies(pattern, call.subject.as_deref())
         };
         let matchers = state.hooks.matchers.iter();
         let callbacks = matchers
-            .filter(|matcher| fits(&matcher.event, matcher.pattern.as_deref()))
+            .filter(|matcher| applies(&matcher.event, matcher.pattern.as_deref()))
             .flat_map(|matcher| matcher.ids.iter().map(|id| (id.clone(), matcher.clone())))
             .collect();
         let commands = state.hooks.commands.iter();
         let commands = commands
-            .filter(|command| fits(&command.event, command.pattern.as_deref()))
+            .filter(|command| applies(&command.event, command.pattern.as_deref()))
             .cloned()
             .collect();
         (callbacks, commands)
     }
 
-    /// The input of a hook: what all have in common, and the fields of the event.
+    /// Returns the input of a hook: the common fields and those of the event.
     fn hook_input(&self, scope: Option<&Scope>, call: &HookCall) -> String {
         let (mode, effort) = common_fields(call.event);
         let state = self.state();
@@ -281,33 +291,41 @@ impl Engine {
         input.str("hook_event_name", call.event).fields(&call.input).done()
     }
 
-    /// The hooks before a tool.
-    pub(super) async fn pre_tool_use(&self, scope: &Scope, call: &Call) -> Gate {
+    /// Runs the `PreToolUse` hooks.
+    pub(super) async fn run_pre_tool_use_hooks(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+    ) -> PreToolUseOutcome {
         let input = Object::new()
             .str("tool_name", &call.name)
             .value("tool_input", &call.input)
             .str("tool_use_id", &call.id);
-        let heard = self.hook(scope, HookCall::tool("PreToolUse", call, input)).await;
+        let outcome = self.run_hooks(scope, HookCall::for_tool("PreToolUse", call, input)).await;
         self.reading.send_replace(true);
-        if heard.cancelled {
-            return Gate::Cancelled;
+        if outcome.cancelled {
+            return PreToolUseOutcome::Cancelled;
         }
-        if heard.timed_out {
-            return Gate::TimedOut;
+        if outcome.timed_out {
+            return PreToolUseOutcome::TimedOut;
         }
-        self.tell_messages(&format!("PreToolUse:{}", call.name), &heard.messages).await;
+        self.emit_hook_messages(&format!("PreToolUse:{}", call.name), &outcome.messages).await;
         if scope.replaying.load(Relaxed) {
-            self.tell_replay_hooks(call, heard.decision.as_ref()).await;
+            self.emit_replay_hooks(call, outcome.decision.as_ref()).await;
         }
-        if let Some(reason) = &heard.stop {
+        if let Some(reason) = &outcome.stop {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());
         }
-        Gate::Passed(heard)
+        PreToolUseOutcome::Passed(outcome)
     }
 
-    /// The hooks behind all tools of an answer.
-    pub(super) async fn batch_hook(&self, scope: &Scope, outcomes: &[(&Call, &Outcome)]) {
-        if !self.state().hooks.listens("PostToolBatch") {
+    /// Runs the `PostToolBatch` hooks.
+    pub(super) async fn run_batch_hooks(
+        &self,
+        scope: &Scope,
+        outcomes: &[(&ToolCall, &ToolOutcome)],
+    ) {
+        if !self.state().hooks.has_hooks_for("PostToolBatch") {
             return;
         }
         let calls = outcomes.iter().map(|(call, outcome)| {
@@ -321,17 +339,17 @@ impl Engine {
         let input = Object::new().raw("tool_calls", &array(calls));
         let call = HookCall::new("PostToolBatch", input)
             .with_tool_use_id(format!("hook-{}", self.ids.uuid()));
-        let heard = self.hook(scope, call).await;
-        scope.add_context(&heard.context);
-        if let Some(reason) = heard.stop {
+        let outcome = self.run_hooks(scope, call).await;
+        scope.add_context(&outcome.context);
+        if let Some(reason) = outcome.stop {
             lock(&scope.stopped).get_or_insert(reason);
         }
     }
 
-    /// Asks the hooks about a text of the model that is about to be shown, and returns what is shown
-    /// in its place, if they say so. Both are JSON strings.
-    pub(super) async fn display_hook(&self, scope: &Scope, literal: &str) -> Option<String> {
-        if scope.is_agent() || !self.state().hooks.listens("MessageDisplay") {
+    /// Runs the `MessageDisplay` hooks for a text of the model, and returns the replacement text,
+    /// if any. Both are JSON strings.
+    pub(super) async fn run_display_hooks(&self, scope: &Scope, literal: &str) -> Option<String> {
+        if scope.is_agent() || !self.state().hooks.has_hooks_for("MessageDisplay") {
             return None;
         }
         let message_id = self.ids.uuid();
@@ -343,12 +361,12 @@ impl Engine {
             .str("delta", &unquoted(literal));
         let call =
             HookCall::new("MessageDisplay", input).with_tool_use_id(format!("{message_id}-0"));
-        let heard = self.hook(scope, call).await;
-        heard.outputs.iter().find_map(|output| output["displayContent"].as_str()).map(quoted)
+        let outcome = self.run_hooks(scope, call).await;
+        outcome.outputs.iter().find_map(|output| output["displayContent"].as_str()).map(quoted)
     }
 }
 
-/// Which events carry `permission_mode`, and which `effort`.
+/// Returns whether the input of an event has `permission_mode`, and whether it has `effort`.
 fn common_fields(event: &str) -> (bool, bool) {
     match event {
         "PreToolUse" | "PostToolUse" | "PostToolUseFailure" | "PostToolBatch" | "Stop"
@@ -359,20 +377,20 @@ fn common_fields(event: &str) -> (bool, bool) {
     }
 }
 
-impl Heard {
-    /// Adds the output of one hook.
-    fn take(&mut self, output: &Value) {
-        // An asynchronous one has nothing to say yet.
+impl HookOutcome {
+    /// Merges the output of one hook.
+    fn merge(&mut self, output: &Value) {
+        // The output of an asynchronous hook is not available yet.
         if output["async"] == true {
             return;
         }
         let reason = || output["reason"].as_str().unwrap_or("blocked by a hook").to_owned();
         if output["decision"] == "block" {
             self.block.get_or_insert_with(reason);
-            self.decide(Decision::Deny(reason()));
+            self.raise_decision(HookDecision::Deny(reason()));
         }
         if output["decision"] == "approve" {
-            self.decide(Decision::Allow);
+            self.raise_decision(HookDecision::Allow);
         }
         if output["continue"] == false {
             let reason = output["stopReason"].as_str().unwrap_or("stopped by a hook");
@@ -381,37 +399,37 @@ impl Heard {
         self.messages.extend(output["systemMessage"].as_str().map(str::to_owned));
         let specific = &output["hookSpecificOutput"];
         if specific.is_object() {
-            self.take_specific(specific);
+            self.merge_specific(specific);
             self.outputs.push(specific.clone());
         }
     }
 
-    fn take_specific(&mut self, specific: &Value) {
+    fn merge_specific(&mut self, specific: &Value) {
         self.context.extend(specific["additionalContext"].as_str().map(str::to_owned));
         if specific["updatedInput"].is_object() {
             self.updated_input = Some(specific["updatedInput"].clone());
         }
         let reason = specific["permissionDecisionReason"].as_str().unwrap_or("denied by a hook");
         match text(&specific["permissionDecision"]) {
-            "allow" => self.decide(Decision::Allow),
-            "ask" => self.decide(Decision::Ask),
-            "defer" => self.decide(Decision::Defer),
-            "deny" => self.decide(Decision::Deny(reason.to_owned())),
+            "allow" => self.raise_decision(HookDecision::Allow),
+            "ask" => self.raise_decision(HookDecision::Ask),
+            "defer" => self.raise_decision(HookDecision::Defer),
+            "deny" => self.raise_decision(HookDecision::Deny(reason.to_owned())),
             _ => {}
         }
     }
 
-    fn decide(&mut self, decision: Decision) {
+    fn raise_decision(&mut self, decision: HookDecision) {
         if self.decision.as_ref().is_none_or(|known| *known < decision) {
             self.decision = Some(decision);
         }
     }
 
-    /// No answer: nothing was said, unless that means no.
-    fn fail(&mut self, matcher: &Matcher, reason: &str) {
+    /// Handles a failed hook: it is ignored, unless its registration blocks on failure.
+    fn record_failure(&mut self, matcher: &HookMatcher, reason: &str) {
         if matcher.blocks_on_failure {
             self.block.get_or_insert_with(|| reason.to_owned());
-            self.decide(Decision::Deny(reason.to_owned()));
+            self.raise_decision(HookDecision::Deny(reason.to_owned()));
         }
     }
 }

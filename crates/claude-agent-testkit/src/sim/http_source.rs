@@ -1,4 +1,4 @@
-//! Answers of a Messages API on loopback.
+//! Answers from a Messages API on loopback.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,34 +13,34 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 use super::json::text;
-use super::source::{ApiFailure, Next, Said, Source, StreamEvent, seconds};
+use super::source::{ApiFailure, ModelResponse, Source, SourceEvent, StreamEvent, seconds};
 
-pub(super) struct FromHttp {
+pub(super) struct HttpSource {
     body: Incoming,
     connection: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     unread: Vec<u8>,
     complete: bool,
 }
 
-impl FromHttp {
-    pub(super) async fn next(&mut self) -> Next {
+impl HttpSource {
+    pub(super) async fn next(&mut self) -> SourceEvent {
         loop {
             if let Some(event) = self.take_event() {
                 self.complete |= event.name == "message_stop";
-                return Next::Event(event);
+                return SourceEvent::Event(event);
             }
             if self.complete {
-                return Next::End;
+                return SourceEvent::End;
             }
             let frame = drive(&mut self.connection, self.body.frame()).await;
             match frame {
                 Some(Ok(frame)) => self.unread.extend(frame.into_data().unwrap_or_default()),
-                Some(Err(_)) | None => return Next::Cut,
+                Some(Err(_)) | None => return SourceEvent::Cut,
             }
         }
     }
 
-    /// The first whole event of what was read: its lines end with a blank one.
+    /// Returns the first complete event in the buffer; an event ends with a blank line.
     fn take_event(&mut self) -> Option<StreamEvent> {
         let end = self.unread.windows(2).position(|two| two == b"\n\n")?;
         let rest = self.unread.split_off(end + 2);
@@ -54,11 +54,11 @@ impl FromHttp {
     }
 }
 
-/// Asks a Messages API.
-pub(super) async fn ask(address: &str, body: &Value) -> Said {
-    match try_ask(address, body).await {
-        Ok(said) => said,
-        Err(error) => Said::Error(ApiFailure {
+/// Sends a request to a Messages API.
+pub(super) async fn request(address: &str, body: &Value) -> ModelResponse {
+    match try_request(address, body).await {
+        Ok(response) => response,
+        Err(error) => ModelResponse::Error(ApiFailure {
             status: None,
             kind: "connection_error".to_owned(),
             message: error.to_string(),
@@ -68,14 +68,14 @@ pub(super) async fn ask(address: &str, body: &Value) -> Said {
     }
 }
 
-async fn try_ask(
+async fn try_request(
     address: &str,
     body: &Value,
-) -> Result<Said, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<ModelResponse, Box<dyn std::error::Error + Send + Sync>> {
     let host = address.trim_start_matches("http://").trim_end_matches('/');
     let stream = TcpStream::connect(host).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // A connection that breaks shows in the answer.
+    // Connection errors are reported by the response.
     let connection: Pin<Box<dyn Future<Output = ()> + Send>> =
         Box::pin(async move { drop(connection.await) });
     let mut connection = Some(connection);
@@ -86,8 +86,8 @@ async fn try_ask(
     let response = drive(&mut connection, sender.send_request(request)).await?;
     let (parts, mut body) = response.into_parts();
     if parts.status.is_success() {
-        let source = FromHttp { body, connection, unread: Vec::new(), complete: false };
-        return Ok(Said::Stream(Source::Http(Box::new(source))));
+        let source = HttpSource { body, connection, unread: Vec::new(), complete: false };
+        return Ok(ModelResponse::Stream(Source::Http(Box::new(source))));
     }
     let mut bytes = Vec::new();
     while let Some(frame) = drive(&mut connection, body.frame()).await {
@@ -95,7 +95,7 @@ async fn try_ask(
     }
     let error: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    Ok(Said::Error(ApiFailure {
+    Ok(ModelResponse::Error(ApiFailure {
         status: Some(parts.status.as_u16()),
         kind: text(&error["error"]["type"]).to_owned(),
         message: text(&error["error"]["message"]).to_owned(),
@@ -104,7 +104,7 @@ async fn try_ask(
     }))
 }
 
-/// Lets a connection go on while something is waited for that it brings.
+/// Polls the connection while waiting for a future that depends on it.
 async fn drive<T>(
     connection: &mut Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     what: impl Future<Output = T>,
@@ -117,7 +117,7 @@ async fn drive<T>(
         if connection.as_mut().is_some_and(|open| open.as_mut().poll(context).is_ready()) {
             *connection = None;
         }
-        // What the connection has just brought is there now.
+        // Polling the connection may have made progress.
         what.as_mut().poll(context)
     })
     .await

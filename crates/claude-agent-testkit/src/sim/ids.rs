@@ -3,18 +3,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Mints ids that no other simulated CLI mints.
+/// Generates ids that are unique across simulated CLIs.
 #[derive(Debug)]
-pub(super) struct Ids {
+pub(super) struct IdGenerator {
     seed: u64,
     uuids: AtomicU64,
     messages: AtomicU64,
     tools: AtomicU64,
 }
 
-impl Ids {
+impl IdGenerator {
     pub(super) fn new() -> Self {
-        /// Tells the simulated CLIs of one process apart.
+        /// Distinguishes the simulated CLIs of one process.
         static INSTANCES: AtomicU64 = AtomicU64::new(0);
         let instance = INSTANCES.fetch_add(1, Ordering::Relaxed);
         let nanos = since_epoch().as_nanos();
@@ -25,7 +25,7 @@ impl Ids {
         Self { seed, uuids: zero(), messages: zero(), tools: zero() }
     }
 
-    /// A UUID of version 4 by its form.
+    /// Returns a string in the format of a version 4 UUID.
     pub(super) fn uuid(&self) -> String {
         let (high, low) = self.next();
         format!(
@@ -38,27 +38,27 @@ impl Ids {
         )
     }
 
-    /// The id of a message of the model.
+    /// Returns the id of a message of the model.
     pub(super) fn message(&self) -> String {
         format!("msg_{}", self.messages.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The id of a tool call.
+    /// Returns the id of a tool call.
     pub(super) fn tool(&self) -> String {
         format!("toolu_{}", self.tools.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// The id of an agent: `a` and 16 hex digits.
+    /// Returns the id of an agent: `a` and 16 hexadecimal digits.
     pub(super) fn agent(&self) -> String {
         format!("a{:016x}", self.next().0)
     }
 
-    /// The id of a shell in the background: `b` and eight characters.
+    /// Returns the id of a background shell: `b` and eight hexadecimal digits.
     pub(super) fn shell(&self) -> String {
         format!("b{:08x}", self.next().0 >> 32)
     }
 
-    /// The id of one run of a task.
+    /// Returns the id of one run of a task.
     pub(super) fn run(&self) -> String {
         let (high, low) = self.next();
         format!("0{:08x}-{:08x}", high >> 32, low >> 32)
@@ -71,7 +71,7 @@ impl Ids {
     }
 }
 
-/// FNV-1a, finished so that neighbours look unlike.
+/// FNV-1a with a finalizer, so that consecutive numbers give unrelated hashes.
 fn mix(seed: u64, bytes: &[u8]) -> u64 {
     let hash = bytes
         .iter()
@@ -84,12 +84,12 @@ fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// The time in milliseconds.
+/// Returns the current time in milliseconds.
 pub(super) fn now_ms() -> u128 {
     since_epoch().as_millis()
 }
 
-/// The time as `2026-01-31T23:59:59.000Z`.
+/// Returns the current time as `2026-01-31T23:59:59.000Z`.
 pub(super) fn timestamp() -> String {
     format_timestamp(since_epoch())
 }
@@ -107,7 +107,7 @@ fn format_timestamp(since_epoch: Duration) -> String {
     )
 }
 
-/// The date of a day, counted from 1970 on (Hinnant's algorithm, for days that are not negative).
+/// Returns the date of a day, counted from 1970-01-01 (Hinnant's algorithm for non-negative days).
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_become_dates() {
+    fn timestamps_are_formatted_as_dates() {
         let at = |seconds| format_timestamp(Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(at(951_782_399), "2000-02-28T23:59:59.000Z");
@@ -136,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn no_id_comes_twice() {
-        let ids: Vec<Ids> = (0..10).map(|_| Ids::new()).collect();
+    fn ids_are_unique() {
+        let ids: Vec<IdGenerator> = (0..10).map(|_| IdGenerator::new()).collect();
         let all: Vec<String> = ids.iter().flat_map(|ids| (0..100).map(|_| ids.uuid())).collect();
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), 1000);
         assert!(all.iter().all(|id| id.len() == 36 && id.as_bytes()[14] == b'4'));

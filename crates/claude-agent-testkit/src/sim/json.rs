@@ -1,13 +1,13 @@
-//! JSON objects whose keys stay in the order in which they are written.
+//! JSON objects whose keys keep their insertion order.
 //!
-//! The real CLI has an order of keys, and a client may come to depend on it without noticing. A
-//! tree of values would sort them.
+//! A client may depend on the key order of the real CLI without noticing. A `serde_json::Value`
+//! would sort the keys.
 
 use std::fmt::{Display, Write as _};
 
 use serde_json::Value;
 
-/// An object under construction; every value is given as JSON text or made into it.
+/// An object that is being built; its values are JSON text.
 #[derive(Debug, Clone)]
 pub(super) struct Object(String);
 
@@ -16,12 +16,12 @@ impl Object {
         Self(String::from("{"))
     }
 
-    /// An object whose first key is `type`.
+    /// Creates an object whose first key is `type`.
     pub(super) fn typed(kind: &str) -> Self {
         Self::new().str("type", kind)
     }
 
-    /// Adds a value that is JSON already.
+    /// Adds a value that is already JSON.
     pub(super) fn raw(mut self, key: &str, json: &str) -> Self {
         self.key(key);
         self.0.push_str(json);
@@ -34,10 +34,10 @@ impl Object {
         self
     }
 
-    /// Adds a number or a truth value.
+    /// Adds a number or a boolean.
     pub(super) fn plain(mut self, key: &str, value: impl Display) -> Self {
         self.key(key);
-        write!(self.0, "{value}").expect("a String takes every character");
+        write!(self.0, "{value}").expect("writing to a String cannot fail");
         self
     }
 
@@ -54,7 +54,7 @@ impl Object {
         self.raw(key, &array(texts.iter().map(|text| quoted(text.as_ref()))))
     }
 
-    /// Adds a string, or null.
+    /// Adds a string or null.
     pub(super) fn str_or_null(self, key: &str, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.str(key, text),
@@ -62,7 +62,7 @@ impl Object {
         }
     }
 
-    /// Adds a string if there is one.
+    /// Adds a string, if there is one.
     pub(super) fn some_str(self, key: &str, text: Option<&str>) -> Self {
         match text {
             Some(text) => self.str(key, text),
@@ -70,7 +70,7 @@ impl Object {
         }
     }
 
-    /// Adds what another object holds.
+    /// Adds the fields of another object.
     pub(super) fn fields(mut self, other: &Object) -> Self {
         let fields = &other.0[1..];
         if !fields.is_empty() {
@@ -98,7 +98,7 @@ impl Object {
     }
 }
 
-/// An array of values that are JSON already.
+/// Returns an array of values that are already JSON.
 pub(super) fn array<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> String {
     let mut array = String::from("[");
     for value in values {
@@ -111,7 +111,7 @@ pub(super) fn array<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Strin
     array
 }
 
-/// A JSON string.
+/// Returns a JSON string.
 pub(super) fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     quote_into(&mut json, text);
@@ -134,7 +134,7 @@ fn quote_into(json: &mut String, text: &str) {
         json.push_str(&text[plain..at]);
         plain = at + 1;
         if escaped.is_empty() {
-            write!(json, "\\u{byte:04x}").expect("a String takes every character");
+            write!(json, "\\u{byte:04x}").expect("writing to a String cannot fail");
         } else {
             json.push_str(escaped);
         }
@@ -143,7 +143,7 @@ fn quote_into(json: &mut String, text: &str) {
     json.push('"');
 }
 
-/// The text of a value that is a string, or nothing.
+/// Returns the text of a JSON string, or an empty string for other values.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_keep_their_order_and_texts_are_escaped() {
+    fn keys_keep_their_order_and_strings_are_escaped() {
         let object = Object::typed("b").str("a", "\"\\\n\u{1}é").plain("n", 1.5).null("z");
         let more = Object::new().strings("list", &["x", "y"]);
         let json = object.fields(&more).fields(&Object::new()).done();

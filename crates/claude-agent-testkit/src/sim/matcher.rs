@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn other_matchers_are_searched_as_expressions() {
+    fn other_matchers_are_regular_expressions() {
         for matcher in ["^Ba", "B*", "(?!Edit)", "(?i:bash)", "[^E]", ".*", "^(Edit|Bash)$"] {
             assert!(applies(Some(matcher), Some("Bash")), "{matcher:?}");
         }

@@ -1,4 +1,4 @@
-//! MCP servers: those in the process of the host, spoken to over the wire, and external ones.
+//! MCP servers: those in the host, which are called over the control protocol, and external ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,23 +6,22 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::engine::Engine;
-use super::host::Heard;
+use super::host_requests::ResponseOutcome;
 use super::json::{Object, array, text};
-use super::mcp_server::{Server, Status};
-use super::scope::{Call, Scope};
-use super::state::{Answer, PendingKind};
-use super::tools::Done;
+use super::mcp_server::{McpServer, McpStatus};
+use super::scope::{Scope, ToolCall};
+use super::state::{HostResponse, PendingKind};
+use super::tools::ToolOutput;
 
-/// How long the handshake with the host waits for its servers: about as long as the real CLI takes
-/// from the one to the other.
+/// How long the handshake with the host waits for its servers; about as long as in the real CLI.
 const BEFORE_HANDSHAKE: Duration = Duration::from_millis(50);
-/// How long a server has to answer, and how often it is tried.
-const LIMIT: Duration = Duration::from_secs(30);
-const TRIES: u32 = 2;
+/// The timeout of a request to a server, and the number of attempts.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const ATTEMPTS: u32 = 2;
 
 impl Engine {
-    /// Notes the servers of the command line; an error is a configuration that is none.
-    pub(super) fn declare_servers(&self) -> Result<(), String> {
+    /// Loads the servers of the command line. Returns an error for an invalid configuration.
+    pub(super) fn load_servers(&self) -> Result<(), String> {
         for config in &self.launch.mcp_config {
             let json = if config.trim_start().starts_with('{') {
                 config.clone()
@@ -37,146 +36,148 @@ impl Engine {
             let servers = servers.ok_or("Error: Invalid MCP configuration: no mcpServers")?;
             let mut state = self.state();
             for (name, config) in servers {
-                state.servers.push(Arc::new(Server::new(name, config)));
+                state.servers.push(Arc::new(McpServer::new(name, config)));
             }
         }
         Ok(())
     }
 
-    pub(super) fn sdk_servers(&self) -> Vec<Arc<Server>> {
+    pub(super) fn sdk_servers(&self) -> Vec<Arc<McpServer>> {
         self.state().servers.iter().filter(|server| server.is_sdk()).cloned().collect()
     }
 
-    /// Greets the servers of the host; the handshake goes on when they have answered, or without.
-    pub(super) async fn greet_servers(self: &Arc<Self>, servers: Vec<Arc<Server>>) {
-        let mut greetings = Vec::new();
+    /// Sends `initialize` to servers of the host, and waits a short time for their responses.
+    pub(super) async fn initialize_servers(self: &Arc<Self>, servers: Vec<Arc<McpServer>>) {
+        let mut handshakes = Vec::new();
         for server in servers {
-            server.note_greeting();
-            let asked = self.rpc(
+            server.mark_initializing();
+            let pending = self.send_rpc(
                 &server,
                 "initialize",
-                Some(hello(&self.launch.version)),
+                Some(initialize_params(&self.launch.version)),
                 PendingKind::Session,
             );
-            greetings.push((asked.await, server));
+            handshakes.push((pending.await, server));
         }
-        if greetings.is_empty() {
+        if handshakes.is_empty() {
             return;
         }
         let deadline = tokio::time::Instant::now() + BEFORE_HANDSHAKE;
-        let mut silent = Vec::new();
-        for (mut asked, server) in greetings {
+        let mut unanswered = Vec::new();
+        for (mut pending, server) in handshakes {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            match self.hear(&mut asked, None, Some(left)).await {
-                Heard::Answer(answer) => take_greeting(&server, answer),
-                _ => silent.push((asked, server)),
+            match self.wait_for_response(&mut pending, None, Some(left)).await {
+                ResponseOutcome::Response(response) => finish_initialize(&server, response),
+                _ => unanswered.push((pending, server)),
             }
         }
-        for (mut asked, server) in silent {
+        for (mut pending, server) in unanswered {
             let engine = Arc::clone(self);
             self.spawn(async move {
-                let mut heard = engine.hear(&mut asked, None, Some(LIMIT)).await;
-                for _ in 1..TRIES {
-                    if matches!(heard, Heard::TimedOut) {
-                        let hello = Some(hello(&engine.launch.version));
-                        asked =
-                            engine.rpc(&server, "initialize", hello, PendingKind::Session).await;
-                        heard = engine.hear(&mut asked, None, Some(LIMIT)).await;
+                let mut reply = engine.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
+                for _ in 1..ATTEMPTS {
+                    if matches!(reply, ResponseOutcome::TimedOut) {
+                        let params = Some(initialize_params(&engine.launch.version));
+                        pending = engine
+                            .send_rpc(&server, "initialize", params, PendingKind::Session)
+                            .await;
+                        reply = engine.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
                     }
                 }
-                match heard {
-                    Heard::Answer(answer) => take_greeting(&server, answer),
-                    _ => server.set_status(Status::Failed),
+                match reply {
+                    ResponseOutcome::Response(response) => finish_initialize(&server, response),
+                    _ => server.set_status(McpStatus::Failed),
                 }
-                engine.confirm_servers().await;
+                engine.send_initialized().await;
                 engine.changed.notify_one();
             });
         }
     }
 
-    /// Tells the servers that the greeting is over.
-    pub(super) async fn confirm_servers(&self) {
+    /// Sends `notifications/initialized` to newly connected servers.
+    pub(super) async fn send_initialized(&self) {
         for server in self.sdk_servers() {
-            if server.is_due_for_confirmation() {
+            if server.take_initialized_due() {
                 let message = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-                self.mcp_message(&server.name, &message.to_string(), PendingKind::Session).await;
+                self.send_mcp_message(&server.name, &message.to_string(), PendingKind::Session)
+                    .await;
             }
         }
     }
 
-    /// Whether the next turn has to ask servers for their tools first.
+    /// Returns whether the next turn has to list the tools of a server first.
     pub(super) fn has_tools_to_list(&self) -> bool {
-        self.state().servers.iter().any(|server| server.must_list())
+        self.state().servers.iter().any(|server| server.needs_tool_list())
     }
 
-    /// Asks servers for their tools, once.
+    /// Lists the tools of servers whose tools are not known yet.
     pub(super) async fn list_tools(self: &Arc<Self>) {
         let servers = self.state().servers.clone();
-        if !servers.iter().any(|server| server.must_list()) {
+        if !servers.iter().any(|server| server.needs_tool_list()) {
             return;
         }
         let mut new = self.sdk_servers();
-        new.retain(|server| !server.is_greeted());
+        new.retain(|server| !server.is_initializing());
         if !new.is_empty() {
-            self.greet_servers(new).await;
-            self.confirm_servers().await;
+            self.initialize_servers(new).await;
+            self.send_initialized().await;
         }
-        for server in servers.iter().filter(|server| !server.is_sdk() && server.must_list()) {
+        for server in servers.iter().filter(|server| !server.is_sdk() && server.needs_tool_list()) {
             self.connect_external(server).await;
         }
-        // A server that has not answered the greeting holds the turn up.
-        let deadline = tokio::time::Instant::now() + LIMIT * TRIES;
+        // A server that has not responded to `initialize` delays the turn.
+        let deadline = tokio::time::Instant::now() + TIMEOUT * ATTEMPTS;
         for server in self.sdk_servers() {
-            while server.status() == Status::Pending {
+            while server.status() == McpStatus::Pending {
                 if tokio::time::timeout_at(deadline, self.changed.notified()).await.is_err() {
-                    server.set_status(Status::Failed);
+                    server.set_status(McpStatus::Failed);
                 }
             }
-            if server.must_list() {
+            if server.needs_tool_list() {
                 self.list_tools_of(&server).await;
             }
         }
     }
 
-    pub(super) async fn list_tools_of(&self, server: &Server) {
-        let mut asked = self.rpc(server, "tools/list", None, PendingKind::Session).await;
-        let heard = self.hear(&mut asked, None, Some(LIMIT)).await;
-        match rpc_result(heard) {
+    pub(super) async fn list_tools_of(&self, server: &McpServer) {
+        let mut pending = self.send_rpc(server, "tools/list", None, PendingKind::Session).await;
+        let reply = self.wait_for_response(&mut pending, None, Some(TIMEOUT)).await;
+        match rpc_result(reply) {
             Ok(result) => server.set_tools(&result),
             Err(_) => server.set_tools(&json!({"tools": []})),
         }
     }
 
-    async fn rpc(
+    async fn send_rpc(
         &self,
-        server: &Server,
+        server: &McpServer,
         method: &str,
         params: Option<Object>,
         kind: PendingKind,
-    ) -> super::host::Asked {
+    ) -> super::host_requests::HostRequest {
         let id = server.next_id();
         let mut message = Object::new().str("method", method);
         if let Some(params) = params {
             message = message.raw("params", &params.done());
         }
         let message = message.str("jsonrpc", "2.0").plain("id", id).done();
-        self.mcp_message(&server.name, &message, kind).await
+        self.send_mcp_message(&server.name, &message, kind).await
     }
 
-    pub(super) async fn mcp_message(
+    pub(super) async fn send_mcp_message(
         &self,
         server: &str,
         message: &str,
         kind: PendingKind,
-    ) -> super::host::Asked {
+    ) -> super::host_requests::HostRequest {
         let request = Object::new()
             .str("subtype", "mcp_message")
             .str("server_name", server)
             .raw("message", message);
-        self.ask("mcp_message", request, kind).await
+        self.send_request("mcp_message", request, kind).await
     }
 
-    /// Withdraws a call in the words of MCP.
+    /// Sends `notifications/cancelled` for a tool call.
     pub(super) async fn cancel_mcp_call(&self, server: &str, id: u64) {
         let params = Object::new().plain("requestId", id).str("reason", "interrupted").done();
         let message = Object::new()
@@ -184,10 +185,10 @@ impl Engine {
             .str("method", "notifications/cancelled")
             .raw("params", &params)
             .done();
-        self.mcp_message(server, &message, PendingKind::Session).await;
+        self.send_mcp_message(server, &message, PendingKind::Session).await;
     }
 
-    fn server_of(&self, tool: &str) -> Option<(Arc<Server>, String)> {
+    fn find_server(&self, tool: &str) -> Option<(Arc<McpServer>, String)> {
         let rest = tool.strip_prefix("mcp__")?;
         let state = self.state();
         state.servers.iter().find_map(|server| {
@@ -197,12 +198,12 @@ impl Engine {
     }
 
     pub(super) fn is_read_only_mcp(&self, tool: &str) -> bool {
-        self.server_of(tool).is_some_and(|(server, name)| server.is_read_only(&name))
+        self.find_server(tool).is_some_and(|(server, name)| server.is_read_only(&name))
     }
 
-    /// `tool_use_meta` of a call of a server's tool.
+    /// Returns the `tool_use_meta` of a call to an MCP tool.
     pub(super) fn tool_use_meta(&self, id: &str, tool: &str) -> Object {
-        let Some((server, name)) = self.server_of(tool) else { return Object::new() };
+        let Some((server, name)) = self.find_server(tool) else { return Object::new() };
         let mut display = name.clone();
         if let Some(first) = display.get_mut(..1) {
             first.make_ascii_uppercase();
@@ -215,9 +216,9 @@ impl Engine {
         Object::new().raw("tool_use_meta", &array([entry.done()]))
     }
 
-    pub(super) async fn call_mcp_tool(&self, scope: &Scope, call: &Call) -> Option<Done> {
-        let Some((server, name)) = self.server_of(&call.name) else {
-            return Some(Done::error("There is no such server."));
+    pub(super) async fn call_mcp_tool(&self, scope: &Scope, call: &ToolCall) -> Option<ToolOutput> {
+        let Some((server, name)) = self.find_server(&call.name) else {
+            return Some(ToolOutput::error("There is no such server."));
         };
         if !server.is_sdk() {
             return self.call_external_tool(scope, &server, &name, call).await;
@@ -228,19 +229,19 @@ impl Engine {
         let params =
             Object::new().str("name", &name).value("arguments", &call.input).raw("_meta", &meta);
         let kind = PendingKind::McpCall { server: server.name.clone(), rpc_id: id };
-        let mut asked = self.rpc(&server, "tools/call", Some(params), kind).await;
-        let heard = self.hear(&mut asked, Some(&scope.cancel), None).await;
-        if matches!(heard, Heard::Cancelled) {
+        let mut pending = self.send_rpc(&server, "tools/call", Some(params), kind).await;
+        let reply = self.wait_for_response(&mut pending, Some(&scope.cancel), None).await;
+        if matches!(reply, ResponseOutcome::Cancelled) {
             return None;
         }
-        Some(tool_done(rpc_result(heard)))
+        Some(to_tool_output(rpc_result(reply)))
     }
 
-    /// Lists or reads resources of a server in the process of the host.
-    pub(super) async fn mcp_resources(&self, call: &Call) -> Done {
+    /// Lists or reads resources of a server in the host.
+    pub(super) async fn mcp_resources(&self, call: &ToolCall) -> ToolOutput {
         let name = text(&call.input["server"]);
         let Some(server) = self.sdk_servers().into_iter().find(|server| server.name == name) else {
-            return Done::error(&format!("Server \"{name}\" not found."));
+            return ToolOutput::error(&format!("Server \"{name}\" not found."));
         };
         let (method, params) = match call.name.as_str() {
             "ReadMcpResourceTool" => {
@@ -248,15 +249,15 @@ impl Engine {
             }
             _ => ("resources/list", Object::new()),
         };
-        let mut asked = self.rpc(&server, method, Some(params), PendingKind::Session).await;
-        match rpc_result(self.hear(&mut asked, None, Some(LIMIT)).await) {
-            Ok(result) => Done::text(&result.to_string(), result.to_string()),
-            Err(reason) => Done::error(&reason),
+        let mut pending = self.send_rpc(&server, method, Some(params), PendingKind::Session).await;
+        match rpc_result(self.wait_for_response(&mut pending, None, Some(TIMEOUT)).await) {
+            Ok(result) => ToolOutput::text(&result.to_string(), result.to_string()),
+            Err(reason) => ToolOutput::error(&reason),
         }
     }
 
-    /// A message of a server in the process of the host, which speaks first.
-    pub(super) async fn hear_server(self: &Arc<Self>, name: &str, message: &Value) {
+    /// Handles a message that a server in the host sends on its own.
+    pub(super) async fn handle_server_message(self: &Arc<Self>, name: &str, message: &Value) {
         let server = self.state().servers.iter().find(|server| server.name == name).cloned();
         let Some(server) = server else { return };
         let id = &message["id"];
@@ -269,22 +270,22 @@ impl Engine {
             ("ping", false) => {
                 let answer =
                     Object::new().raw("result", "{}").str("jsonrpc", "2.0").value("id", id).done();
-                self.mcp_message(name, &answer, PendingKind::Session).await;
+                self.send_mcp_message(name, &answer, PendingKind::Session).await;
             }
-            // Nothing else is offered to such servers: no roots, no sampling, no elicitation.
+            // No other methods are supported: no roots, no sampling, no elicitation.
             (_, false) => {
                 let error =
                     Object::new().plain("code", -32601).str("message", "Method not found").done();
                 let answer =
                     Object::new().str("jsonrpc", "2.0").value("id", id).raw("error", &error).done();
-                self.mcp_message(name, &answer, PendingKind::Session).await;
+                self.send_mcp_message(name, &answer, PendingKind::Session).await;
             }
         }
     }
 }
 
-/// The `params` of `initialize`.
-pub(super) fn hello(version: &str) -> Object {
+/// Returns the `params` of `initialize`.
+pub(super) fn initialize_params(version: &str) -> Object {
     let client = Object::new()
         .str("name", "claude-code")
         .str("title", "Claude Code")
@@ -295,42 +296,44 @@ pub(super) fn hello(version: &str) -> Object {
         .raw("clientInfo", &client.done())
 }
 
-fn take_greeting(server: &Server, answer: Answer) {
-    match rpc_result(Heard::Answer(answer)) {
-        Ok(result) => server.connected(&result),
-        Err(_) => server.set_status(Status::Failed),
+fn finish_initialize(server: &McpServer, response: HostResponse) {
+    match rpc_result(ResponseOutcome::Response(response)) {
+        Ok(result) => server.set_connected(&result),
+        Err(_) => server.set_status(McpStatus::Failed),
     }
 }
 
-/// The result in an answer to an `mcp_message`, or why there is none.
-fn rpc_result(heard: Heard) -> Result<Value, String> {
-    match heard {
-        Heard::Answer(Answer::Success(answer)) => {
+/// Returns the result in the response to an `mcp_message`, or an error message.
+fn rpc_result(reply: ResponseOutcome) -> Result<Value, String> {
+    match reply {
+        ResponseOutcome::Response(HostResponse::Success(answer)) => {
             let response = &answer["mcp_response"];
             if response["error"].is_object() {
                 return Err(text(&response["error"]["message"]).to_owned());
             }
             Ok(response["result"].clone())
         }
-        Heard::Answer(Answer::Error(reason)) => Err(reason),
-        Heard::Answer(Answer::Gone) => Err("The host is gone.".to_owned()),
-        Heard::TimedOut | Heard::Cancelled => Err("The server did not answer.".to_owned()),
+        ResponseOutcome::Response(HostResponse::Error(reason)) => Err(reason),
+        ResponseOutcome::Response(HostResponse::Closed) => Err("The host is gone.".to_owned()),
+        ResponseOutcome::TimedOut | ResponseOutcome::Cancelled => {
+            Err("The server did not answer.".to_owned())
+        }
     }
 }
 
-/// What the model gets from the result of a server's tool.
-pub(super) fn tool_done(result: Result<Value, String>) -> Done {
+/// Converts the result of an MCP tool.
+pub(super) fn to_tool_output(result: Result<Value, String>) -> ToolOutput {
     let result = match result {
         Ok(result) => result,
-        Err(reason) => return Done::error(&reason),
+        Err(reason) => return ToolOutput::error(&reason),
     };
     if result["isError"] == true {
-        return Done::error(&super::state::content_text(&result["content"]));
+        return ToolOutput::error(&super::state::content_text(&result["content"]));
     }
     let blocks = result["content"].as_array().into_iter().flatten();
     let content = array(blocks.map(|block| match block["type"].as_str() {
         Some("text") => Object::typed("text").str("text", text(&block["text"])).done(),
         _ => block.to_string(),
     }));
-    Done::content(content.clone(), content)
+    ToolOutput::content(content.clone(), content)
 }

@@ -1,39 +1,39 @@
-//! What is known of an MCP server.
+//! The state of an MCP server.
 
 use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::json::{Object, array, text};
-use super::mcp_stdio::Connection;
+use super::mcp_stdio::StdioConnection;
 use super::state::lock;
 
-/// A server.
-pub(super) struct Server {
+/// A configured MCP server.
+pub(super) struct McpServer {
     pub(super) name: String,
-    /// As the host gave it.
+    /// The configuration from the host.
     config: Value,
-    /// Whether it was set while the session ran.
-    is_set: bool,
-    /// Nothing for a server in the process of the host.
+    /// Whether it was added by `mcp_set_servers`.
+    is_dynamic: bool,
+    /// `None` for a server in the host.
     pub(super) command: Option<Value>,
-    inner: Mutex<Inner>,
-    pub(super) connection: tokio::sync::Mutex<Option<Connection>>,
+    inner: Mutex<ConnectionState>,
+    pub(super) connection: tokio::sync::Mutex<Option<StdioConnection>>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    status: Status,
+struct ConnectionState {
+    status: McpStatus,
     info: Value,
     tools: Option<Vec<Value>>,
     next_id: u64,
-    greeted: bool,
+    initializing: bool,
     initialized: bool,
     has_resources: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum McpStatus {
     #[default]
     Pending,
     Connected,
@@ -41,7 +41,7 @@ pub(super) enum Status {
     Disabled,
 }
 
-impl Status {
+impl McpStatus {
     fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -52,28 +52,28 @@ impl Status {
     }
 }
 
-impl Server {
+impl McpServer {
     pub(super) fn new(name: &str, config: &Value) -> Self {
         let command = (config["type"] != "sdk").then(|| config.clone());
         Self {
             name: name.to_owned(),
             config: config.clone(),
-            is_set: false,
+            is_dynamic: false,
             command,
             inner: Mutex::default(),
             connection: tokio::sync::Mutex::default(),
         }
     }
 
-    /// A server that is set while the session runs.
-    pub(super) fn set(name: &str, config: &Value) -> Self {
-        Self { is_set: true, ..Self::new(name, config) }
+    /// Creates a server that was added by `mcp_set_servers`.
+    pub(super) fn new_dynamic(name: &str, config: &Value) -> Self {
+        Self { is_dynamic: true, ..Self::new(name, config) }
     }
 
-    /// Whether the next servers that are set take its place: not that of an external server of the
-    /// command line.
+    /// Returns whether `mcp_set_servers` may replace or remove it. External servers of the command
+    /// line stay.
     pub(super) fn is_replaceable(&self) -> bool {
-        self.is_set || self.is_sdk()
+        self.is_dynamic || self.is_sdk()
     }
 
     pub(super) fn is_configured_as(&self, config: &Value) -> bool {
@@ -84,11 +84,11 @@ impl Server {
         self.command.is_none()
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> McpStatus {
         lock(&self.inner).status
     }
 
-    pub(super) fn set_status(&self, status: Status) {
+    pub(super) fn set_status(&self, status: McpStatus) {
         lock(&self.inner).status = status;
     }
 
@@ -98,30 +98,30 @@ impl Server {
         inner.next_id - 1
     }
 
-    /// The id that comes next.
+    /// Returns the next id without using it.
     pub(super) fn peek_id(&self) -> u64 {
         lock(&self.inner).next_id
     }
 
-    pub(super) fn note_greeting(&self) {
-        lock(&self.inner).greeted = true;
+    pub(super) fn mark_initializing(&self) {
+        lock(&self.inner).initializing = true;
     }
 
-    pub(super) fn is_greeted(&self) -> bool {
-        lock(&self.inner).greeted
+    pub(super) fn is_initializing(&self) -> bool {
+        lock(&self.inner).initializing
     }
 
-    /// Whether it is to be told that the greeting is over; true only once.
-    pub(super) fn is_due_for_confirmation(&self) -> bool {
+    /// Returns whether `notifications/initialized` must be sent; `true` only once.
+    pub(super) fn take_initialized_due(&self) -> bool {
         let mut inner = lock(&self.inner);
-        let due = inner.status == Status::Connected && !inner.initialized;
+        let due = inner.status == McpStatus::Connected && !inner.initialized;
         inner.initialized |= due;
         due
     }
 
-    pub(super) fn connected(&self, info: &Value) {
+    pub(super) fn set_connected(&self, info: &Value) {
         let mut inner = lock(&self.inner);
-        inner.status = Status::Connected;
+        inner.status = McpStatus::Connected;
         inner.info = info["serverInfo"].clone();
         inner.has_resources = info["capabilities"]["resources"].is_object();
     }
@@ -130,14 +130,14 @@ impl Server {
         lock(&self.inner).tools = result["tools"].as_array().cloned().or(Some(Vec::new()));
     }
 
-    pub(super) fn must_list(&self) -> bool {
+    pub(super) fn needs_tool_list(&self) -> bool {
         let inner = lock(&self.inner);
-        inner.tools.is_none() && matches!(inner.status, Status::Pending | Status::Connected)
+        inner.tools.is_none() && matches!(inner.status, McpStatus::Pending | McpStatus::Connected)
     }
 
     pub(super) fn tool_names(&self) -> Vec<String> {
         let inner = lock(&self.inner);
-        if inner.status != Status::Connected {
+        if inner.status != McpStatus::Connected {
             return Vec::new();
         }
         let tools = inner.tools.iter().flatten();
@@ -146,7 +146,7 @@ impl Server {
 
     pub(super) fn has_resources(&self) -> bool {
         let inner = lock(&self.inner);
-        inner.has_resources && inner.status == Status::Connected
+        inner.has_resources && inner.status == McpStatus::Connected
     }
 
     pub(super) fn is_read_only(&self, tool: &str) -> bool {
@@ -155,8 +155,8 @@ impl Server {
         found.is_some_and(|tool| tool["annotations"]["readOnlyHint"] == true)
     }
 
-    /// Its entry in `mcp_status`.
-    pub(super) fn describe(&self) -> String {
+    /// Returns its entry in `mcp_status`.
+    pub(super) fn status_entry(&self) -> String {
         let inner = lock(&self.inner);
         let mut entry = Object::new().str("name", &self.name).str("status", inner.status.name());
         if inner.info.is_object() {
@@ -186,8 +186,8 @@ impl Server {
         if self.is_sdk() { "sdk" } else { "dynamic" }
     }
 
-    /// Its entry in `system/init`.
-    pub(super) fn brief(&self) -> String {
+    /// Returns its entry in `system/init`.
+    pub(super) fn init_entry(&self) -> String {
         Object::new()
             .str("name", &self.name)
             .str("status", self.status().name())

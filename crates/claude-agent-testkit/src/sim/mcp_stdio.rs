@@ -1,4 +1,4 @@
-//! External MCP servers: processes that speak JSON-RPC over their pipes.
+//! External MCP servers: processes with JSON-RPC over stdio.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -10,40 +10,40 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::engine::Engine;
 use super::hooks::HookCall;
-use super::host::Heard;
+use super::host_requests::ResponseOutcome;
 use super::json::{Object, text};
-use super::mcp::tool_done;
-use super::mcp_server::{Server, Status};
-use super::scope::{Call, Scope};
-use super::state::{Answer, PendingKind, Told};
-use super::tools::Done;
+use super::mcp::to_tool_output;
+use super::mcp_server::{McpServer, McpStatus};
+use super::scope::{Scope, ToolCall};
+use super::state::{HostResponse, PendingKind, SessionStatus};
+use super::tools::ToolOutput;
 
-/// A running server. It ends with the value.
-pub(super) struct Connection {
+/// A running server process. Dropping it ends the process.
+pub(super) struct StdioConnection {
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
     _child: Child,
 }
 
-impl Connection {
+impl StdioConnection {
     async fn send(&mut self, message: &Value) -> Option<()> {
         let line = format!("{message}\n");
         self.stdin.write_all(line.as_bytes()).await.ok()?;
         self.stdin.flush().await.ok()
     }
 
-    /// The next message; nothing when the server is gone.
+    /// Returns the next message; `None` when the server has exited.
     async fn next(&mut self) -> Option<Value> {
         loop {
             let line = self.stdout.next_line().await.ok()??;
-            // What is not JSON is a server's chatter.
+            // Lines that are not JSON are ignored.
             if let Ok(message) = serde_json::from_str(&line) {
                 return Some(message);
             }
         }
     }
 
-    /// Asks something that the server answers without asking back.
+    /// Sends a request and waits for its result; requests of the server are ignored meanwhile.
     async fn request(&mut self, id: u64, method: &str, params: Value) -> Option<Value> {
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(&message).await?;
@@ -57,29 +57,31 @@ impl Connection {
 }
 
 impl Engine {
-    /// Connects external servers before a turn needs them, because the host looks at them. The real
-    /// CLI does so by itself, some time after its start.
-    pub(super) fn connect_waiting(self: &Arc<Self>) {
+    /// Connects pending external servers when the host queries them. The real CLI connects them in
+    /// the background after startup.
+    pub(super) fn connect_pending(self: &Arc<Self>) {
         let servers = self.state().servers.clone();
-        for server in servers.into_iter().filter(|server| !server.is_sdk() && server.must_list()) {
+        for server in
+            servers.into_iter().filter(|server| !server.is_sdk() && server.needs_tool_list())
+        {
             let engine = Arc::clone(self);
             self.spawn(async move { engine.connect_external(&server).await });
         }
     }
 
-    /// Starts an external server and asks for its tools.
-    pub(super) async fn connect_external(&self, server: &Server) {
+    /// Starts an external server and lists its tools.
+    pub(super) async fn connect_external(&self, server: &McpServer) {
         let mut place = server.connection.lock().await;
-        // Somebody else may have connected it meanwhile.
-        if place.is_none() || server.status() == Status::Failed {
+        // Another future may have connected it while this one waited for the lock.
+        if place.is_none() || server.status() == McpStatus::Failed {
             *place = self.try_connect(server).await;
         }
         if place.is_none() {
-            server.set_status(Status::Failed);
+            server.set_status(McpStatus::Failed);
         }
     }
 
-    async fn try_connect(&self, server: &Server) -> Option<Connection> {
+    async fn try_connect(&self, server: &McpServer) -> Option<StdioConnection> {
         let config = server.command.as_ref()?;
         let arguments = config["args"].as_array().into_iter().flatten().map(text);
         let variables: BTreeMap<String, String> = config["env"]
@@ -103,16 +105,16 @@ impl Engine {
             .ok()?;
         let stdin = child.stdin.take()?;
         let stdout = BufReader::new(child.stdout.take()?).lines();
-        let mut connection = Connection { stdin, stdout, _child: child };
-        let hello = json!({
+        let mut connection = StdioConnection { stdin, stdout, _child: child };
+        let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"elicitation": {}, "roots": {}},
             "clientInfo": {"name": "claude-code", "version": self.launch.version},
         });
-        let info = connection.request(server.next_id(), "initialize", hello).await?;
+        let info = connection.request(server.next_id(), "initialize", params).await?;
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         connection.send(&initialized).await?;
-        server.connected(&info);
+        server.set_connected(&info);
         let tools = connection.request(server.next_id(), "tools/list", json!({})).await?;
         server.set_tools(&tools);
         Some(connection)
@@ -121,18 +123,18 @@ impl Engine {
     pub(super) async fn call_external_tool(
         &self,
         scope: &Scope,
-        server: &Arc<Server>,
+        server: &Arc<McpServer>,
         tool: &str,
-        call: &Call,
-    ) -> Option<Done> {
+        call: &ToolCall,
+    ) -> Option<ToolOutput> {
         let mut connection = server.connection.lock().await;
         let Some(connection) = connection.as_mut() else {
-            return Some(Done::error("The server is not connected."));
+            return Some(ToolOutput::error("The server is not connected."));
         };
         let id = server.next_id();
         let params = json!({"name": tool, "arguments": call.input});
         let request = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        let gone = || Some(Done::error("The server is gone."));
+        let gone = || Some(ToolOutput::error("The server is gone."));
         if connection.send(&request).await.is_none() {
             return gone();
         }
@@ -151,12 +153,13 @@ impl Engine {
                 let error = message["error"]["message"].as_str();
                 let result = error
                     .map_or_else(|| Ok(message["result"].clone()), |error| Err(error.to_owned()));
-                return Some(tool_done(result));
+                return Some(to_tool_output(result));
             }
         }
     }
 
-    /// A server asks the user for a value: hooks first, then the host, then hooks again.
+    /// Handles an elicitation: `Elicitation` hooks first, then the host, then `ElicitationResult`
+    /// hooks.
     async fn elicit(&self, scope: &Scope, server: &str, params: &Value) -> Option<Value> {
         let schema = &params["requestedSchema"];
         let message = text(&params["message"]);
@@ -165,9 +168,9 @@ impl Engine {
             .str("message", message)
             .str("mode", "form")
             .value("requested_schema", schema);
-        let call = HookCall::new("Elicitation", input.clone()).about(server);
-        let heard = self.hook(scope, call).await;
-        if let Some(answer) = answer_of(&heard.outputs) {
+        let call = HookCall::new("Elicitation", input.clone()).with_subject(server);
+        let outcome = self.run_hooks(scope, call).await;
+        if let Some(answer) = hook_answer(&outcome.outputs) {
             return Some(answer);
         }
         let names: Vec<&String> =
@@ -176,14 +179,18 @@ impl Engine {
             .str("subtype", "elicitation")
             .fields(&input)
             .strings("property_order", &names);
-        self.tell_state(Told::RequiresAction).await;
-        let mut asked = self.ask("elicitation", request, PendingKind::Turn).await;
-        let heard = self.hear(&mut asked, Some(&scope.cancel), None).await;
-        self.tell_state(Told::Running).await;
-        let answer = match heard {
-            Heard::Cancelled => return None,
-            Heard::Answer(Answer::Success(answer)) if answer["action"].is_string() => answer,
-            // Who does not answer properly has declined.
+        self.set_status(SessionStatus::RequiresAction).await;
+        let mut pending = self.send_request("elicitation", request, PendingKind::Turn).await;
+        let reply = self.wait_for_response(&mut pending, Some(&scope.cancel), None).await;
+        self.set_status(SessionStatus::Running).await;
+        let answer = match reply {
+            ResponseOutcome::Cancelled => return None,
+            ResponseOutcome::Response(HostResponse::Success(answer))
+                if answer["action"].is_string() =>
+            {
+                answer
+            }
+            // An error or an invalid response counts as declined.
             _ => json!({"action": "decline"}),
         };
         let mut input = Object::new()
@@ -193,14 +200,14 @@ impl Engine {
         if answer["content"].is_object() {
             input = input.value("content", &answer["content"]);
         }
-        let call = HookCall::new("ElicitationResult", input).about(server);
-        let heard = self.hook(scope, call).await;
-        Some(answer_of(&heard.outputs).unwrap_or(answer))
+        let call = HookCall::new("ElicitationResult", input).with_subject(server);
+        let outcome = self.run_hooks(scope, call).await;
+        Some(hook_answer(&outcome.outputs).unwrap_or(answer))
     }
 }
 
-/// Returns the answer that hooks give in place of the user's, if they give one.
-fn answer_of(outputs: &[Value]) -> Option<Value> {
+/// Returns the answer that a hook gives instead of the user, if any.
+fn hook_answer(outputs: &[Value]) -> Option<Value> {
     let output = outputs.iter().find(|output| output["action"].is_string())?;
     let mut answer = json!({"action": output["action"]});
     if output["content"].is_object() {
@@ -214,12 +221,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_answer_an_elicitation_in_place_of_the_user() {
+    fn a_hook_can_answer_an_elicitation() {
         let silent = json!({"hookEventName": "Elicitation"});
         let declining = json!({"hookEventName": "Elicitation", "action": "decline"});
         let accepting = json!({"action": "accept", "content": {"name": "Ada"}});
-        assert_eq!(answer_of(std::slice::from_ref(&silent)), None);
-        assert_eq!(answer_of(&[silent, declining]), Some(json!({"action": "decline"})));
-        assert_eq!(answer_of(std::slice::from_ref(&accepting)), Some(accepting));
+        assert_eq!(hook_answer(std::slice::from_ref(&silent)), None);
+        assert_eq!(hook_answer(&[silent, declining]), Some(json!({"action": "decline"})));
+        assert_eq!(hook_answer(std::slice::from_ref(&accepting)), Some(accepting));
     }
 }

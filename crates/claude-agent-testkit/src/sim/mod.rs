@@ -1,13 +1,13 @@
-//! A simulated CLI: `claude` without a network, a key or money.
+//! A simulated CLI: `claude` without network access, an API key or cost.
 //!
-//! [`Sim`] speaks the whole protocol of the real CLI and does what a script says. The model behind
-//! it is the same [`Script`] that scripts the [mock of the Messages API](crate::mock_api), so one
-//! script drives the real CLI against the mock and the simulation without anything. Tools are real:
-//! `Bash` runs a shell, `Write` and `Edit` change files, hooks, permissions and in-process MCP
-//! servers are asked over the wire and obeyed as the real CLI obeys them.
+//! [`Sim`] implements the protocol of the real CLI. Its model is a [`Script`], the same type that the
+//! [mock API](crate::mock_api) uses, so one script works with the real CLI and the mock API as well as
+//! with the simulated CLI alone. Tools are real: `Bash` runs a shell, and `Write` and `Edit` change
+//! files. Hooks, permission requests and in-process MCP servers are called over the control protocol,
+//! and their responses have the same effect as in the real CLI.
 //!
-//! It runs in memory, as byte streams and an exit, and as the program `claude-sim`, with real
-//! pipes. [`Faults`] make it misbehave.
+//! The simulated CLI runs in memory on byte streams, or as the program `claude-sim` with real pipes.
+//! [`Faults`] inject failures.
 //!
 //! ```
 //! use claude_agent_testkit::{mock_api::{Reply, Script}, recording::Exit, sim::Sim};
@@ -33,62 +33,62 @@
 //! # }
 //! ```
 //!
-//! # What is different from the real CLI
+//! # Differences from the real CLI
 //!
-//! - It is quicker: nothing is waited for but what a script asks for.
-//! - Texts that are meant for people, and the lists of commands and models, are its own.
-//! - Session files are only written where `CLAUDE_CONFIG_DIR` names a directory.
-//! - It has a login unless `CLAUDE_SIM_LOGIN` is `none`.
-//! - Its process is `CLAUDE_SIM_PID` where that is set, for runs that are to be the same each time.
-//! - Its shells end with it, also when it is killed.
+//! - It is faster: the only delays are those of the script.
+//! - Human-readable texts and the lists of commands and models are its own.
+//! - Transcripts are only written if `CLAUDE_CONFIG_DIR` is set.
+//! - It is logged in unless `CLAUDE_SIM_LOGIN` is `none`.
+//! - It reports the process ID `CLAUDE_SIM_PID` if that is set, for reproducible output.
+//! - Its shells end when it ends, even if it is killed.
 
-mod accounts;
 mod agent;
-mod argv;
+mod arguments;
 mod catalog;
 mod checkpoint;
+mod cli_version;
 mod commands;
-mod context;
-mod control;
-mod dialect;
+mod context_usage;
+mod deferred;
 mod engine;
 pub mod fault;
+mod fault_output;
 mod file_tools;
-mod flood;
+mod future_set;
 mod hooks;
-mod host;
+mod host_requests;
 #[cfg(feature = "mock-api")]
 mod http_source;
 mod ids;
 mod json;
-mod lines;
 mod matcher;
 mod mcp;
 mod mcp_server;
 mod mcp_stdio;
+mod messages;
 mod model;
+mod operations;
 mod output;
 mod permission;
+mod permission_rule;
 mod process;
 pub mod program;
-mod queue;
-mod replay;
 mod result;
-mod round;
-mod rules;
 mod scope;
 pub mod script_file;
-mod set;
 mod settings;
 mod shell;
 mod source;
 mod state;
 mod stream;
 mod tasks;
+mod tool_batch;
 mod tool_list;
 mod tools;
 mod transcript;
 mod turn;
+mod turn_queue;
+mod usage;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -103,8 +103,8 @@ use tokio::sync::watch as signal;
 use crate::mock_api::Script;
 use crate::recording::Exit;
 
-use self::argv::{Launch, Start};
-use self::dialect::Dialect;
+use self::arguments::{Launch, LaunchAction};
+use self::cli_version::CliVersion;
 use self::engine::Engine;
 use self::output::Output;
 
@@ -115,22 +115,22 @@ pub use self::process::{SimHandle, SimProcess};
 /// The version of the real CLI that is simulated.
 pub const VERSION: &str = "2.1.325";
 
-/// Released versions that speak differently from each other, oldest first. [`Sim::version`] takes
-/// any other version too.
+/// Released versions of the CLI whose protocols differ, oldest first. [`Sim::version`] also accepts any
+/// other version.
 pub const VERSIONS: [&str; 8] =
     ["2.1.261", "2.1.265", "2.1.269", "2.1.284", "2.1.285", "2.1.302", "2.1.309", VERSION];
 
 /// A simulated CLI that has not been started.
 ///
-/// Clones are further runs of the same CLI: they have the same [model](Sim::model), so that a
-/// [`Script`] counts over all of them, and [`faults_in_run`](Sim::faults_in_run) tells them apart.
+/// Clones are further runs of the same CLI: they share the [model](Sim::model), so that a [`Script`]
+/// counts attempts across all of them, and [`faults_in_run`](Sim::faults_in_run) addresses one of them.
 #[must_use]
 #[derive(Clone)]
 pub struct Sim {
     model: Model,
     faults: Faults,
     faults_of_runs: BTreeMap<usize, Faults>,
-    /// How many of the clones were started.
+    /// The number of clones that have been started.
     runs: Arc<AtomicUsize>,
     version: String,
     arguments: Vec<String>,
@@ -153,29 +153,30 @@ impl Sim {
         }
     }
 
-    /// Sets what the model answers. Replaces the [model](Self::model).
+    /// Sets the script of the model. Replaces the [model](Self::model). By default, the model repeats
+    /// the prompt.
     pub fn script(mut self, script: Script) -> Self {
         self.model = Model::new(script);
         self
     }
 
-    /// Asks the Messages API at this address (`http://127.0.0.1:<port>`) in place of a script, such as
-    /// a [`MockApi`](crate::mock_api::MockApi) in another process. Replaces the
-    /// [model](Self::model).
+    /// Sends the requests of the model to the Messages API at this address (`http://127.0.0.1:<port>`)
+    /// instead of using a script, for example to a [`MockApi`](crate::mock_api::MockApi) in another
+    /// process. Replaces the [model](Self::model).
     #[cfg(feature = "mock-api")]
     pub fn api(mut self, address: impl Into<String>) -> Self {
-        self.model = Model::of_api(address.into());
+        self.model = Model::with_api_backend(address.into());
         self
     }
 
-    /// Sets the faults of every run.
+    /// Sets the faults of every run. Replaces earlier ones.
     pub fn faults(mut self, faults: Faults) -> Self {
         self.faults = faults;
         self
     }
 
-    /// Sets the faults of one run, counted from 1 over this simulated CLI and its clones, in place of
-    /// those of every run.
+    /// Sets the faults of one run, which takes precedence over [`faults`](Self::faults). Runs are counted
+    /// from 1 across this simulated CLI and its clones.
     ///
     /// ```
     /// use claude_agent_testkit::sim::{Fault, Faults, Sim};
@@ -190,27 +191,27 @@ impl Sim {
         self
     }
 
-    /// Sets the version of the CLI to simulate. The simulated CLI prints it for `--version` and
-    /// leaves out what came after it: fields, messages, operations. `docs/cli-versions.md` lists the
-    /// differences from 2.1.261 on. Defaults to [`VERSION`].
+    /// Sets the version of the CLI to simulate. The simulated CLI prints it for `--version` and omits
+    /// fields, messages and operations that were added in later versions. `docs/cli-versions.md` lists
+    /// the differences since 2.1.261. Defaults to [`VERSION`].
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// Adds arguments, as they would be given to the real CLI.
+    /// Appends command-line arguments, in the format of the real CLI.
     pub fn args<S: Into<String>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a variable. Nothing is inherited.
+    /// Sets an environment variable. No variables are inherited from this process.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Sets several variables.
+    /// Sets several environment variables.
     pub fn envs<N: Into<String>, V: Into<String>>(
         self,
         variables: impl IntoIterator<Item = (N, V)>,
@@ -218,38 +219,38 @@ impl Sim {
         variables.into_iter().fold(self, |sim, (name, value)| sim.env(name, value))
     }
 
-    /// Keeps session files below this directory, so that later runs can resume their conversations:
-    /// sets `CLAUDE_CONFIG_DIR`. Default: they are not kept.
+    /// Writes transcripts below this directory, so that later runs can resume the conversations. This
+    /// sets `CLAUDE_CONFIG_DIR`. By default, no transcripts are written.
     pub fn keep_sessions_in(self, directory: impl Into<PathBuf>) -> Self {
         self.env("CLAUDE_CONFIG_DIR", directory.into().to_string_lossy())
     }
 
-    /// The directory that it works in; without it, that of the process.
+    /// Sets the working directory. Defaults to that of the process.
     pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cwd = Some(directory.into());
         self
     }
 
-    /// Returns the model of this CLI and its clones: the requests that reached the model, and the
-    /// release of held replies.
+    /// Returns the model of this CLI and its clones, which gives access to its requests and releases
+    /// held replies.
     pub fn model(&self) -> Model {
         self.model.clone()
     }
 
-    /// Starts it in memory, on the Tokio runtime of the caller.
+    /// Starts the CLI in memory, on the current Tokio runtime.
     ///
     /// # Panics
     ///
-    /// Outside a Tokio runtime.
+    /// Panics if called outside a Tokio runtime.
     pub fn start(self) -> SimProcess {
         process::start(self)
     }
 
-    /// Runs it on these streams to its end.
+    /// Runs the CLI on these streams until it exits.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends it, its shells included.
+    /// Dropping the future ends the CLI and its shells.
     pub async fn run(
         self,
         stdin: impl AsyncRead + Send + Unpin,
@@ -260,7 +261,7 @@ impl Sim {
         self.run_until(stdin, stdout, stderr, terminate).await
     }
 
-    /// The same, with something that says when SIGTERM comes.
+    /// Like [`run`](Self::run), with a channel that signals SIGTERM.
     pub(crate) async fn run_until(
         self,
         stdin: impl AsyncRead + Send + Unpin,
@@ -271,22 +272,22 @@ impl Sim {
         let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
         let faults = self.faults_of_runs.get(&run).unwrap_or(&self.faults);
         let out = Output::new(faults, stdout, stderr);
-        // Where there is no directory to be had, paths stay relative.
+        // Without a current directory, paths stay relative.
         let cwd = self.cwd.or_else(|| std::env::current_dir().ok()).unwrap_or_default();
-        let dialect = Dialect::of(&self.version);
+        let cli_version = CliVersion::parse(&self.version);
         let (version, env) = (self.version, self.env);
-        let launch = Launch { version, dialect, env, cwd, ..Launch::default() };
-        match launch.read(&self.arguments) {
-            Start::Run(launch) => {
+        let launch = Launch { version, cli_version, env, cwd, ..Launch::default() };
+        match launch.parse(&self.arguments) {
+            LaunchAction::Run(launch) => {
                 let engine = Engine::new(*launch, out, self.model);
                 Box::pin(engine.run(stdin, terminate)).await
             }
-            Start::Print(text) => {
-                out.line("version", &text).await;
+            LaunchAction::Print(text) => {
+                out.write_line("version", &text).await;
                 Exit::Code(0)
             }
-            Start::Refuse(reason) => {
-                out.stderr(&reason).await;
+            LaunchAction::Fail(reason) => {
+                out.write_stderr_line(&reason).await;
                 Exit::Code(1)
             }
         }

@@ -1,4 +1,4 @@
-//! The model behind a simulated CLI: a script, and the requests that it was asked.
+//! The model of a simulated CLI.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::engine::Engine;
-use super::ids::Ids;
+use super::ids::IdGenerator;
 use super::scope::Scope;
-use super::source::{self, FromScript, Said, Source};
-use super::state::{State, lock};
+use super::source::{self, ModelResponse, ScriptSource, Source};
+use super::state::{SessionState, lock};
 use super::tool_list::name_for_model;
 use crate::mock_api::log::RequestLog;
 use crate::mock_api::reply::Block;
 use crate::mock_api::{ApiRequest, Reply, Script};
 
-/// How many requests are kept. Each holds the whole conversation, so that a long one would fill the
-/// memory.
+/// The number of requests that are kept. Each contains the whole conversation, so an unbounded log would
+/// use too much memory.
 const KEPT: usize = 100;
 
-/// The model behind a simulated CLI, seen from outside. Clones are the same model.
+/// A handle to the model of a simulated CLI. Clones refer to the same model.
 ///
-/// It offers what [`MockApi`](crate::mock_api::MockApi) offers to tests of the real CLI, so that a
-/// test can be written for both.
+/// It has the same methods as [`MockApi`](crate::mock_api::MockApi), so that a test can be written for
+/// both.
 #[derive(Clone)]
 pub struct Model {
-    shared: Arc<Shared>,
+    shared: Arc<ModelState>,
 }
 
-struct Shared {
-    behind: RwLock<Behind>,
+struct ModelState {
+    backend: RwLock<Backend>,
     log: RequestLog,
     release: Arc<Notify>,
 }
 
-/// Who answers.
+/// The source of the answers.
 #[derive(Clone)]
-enum Behind {
+enum Backend {
     Script(Script),
     /// A Messages API at this address.
     #[cfg(feature = "mock-api")]
@@ -46,74 +46,77 @@ enum Behind {
 
 impl Model {
     pub(super) fn new(script: Script) -> Self {
-        Self::of(Behind::Script(script))
+        Self::with_backend(Backend::Script(script))
     }
 
     #[cfg(feature = "mock-api")]
-    pub(super) fn of_api(address: String) -> Self {
-        Self::of(Behind::Api(address))
+    pub(super) fn with_api_backend(address: String) -> Self {
+        Self::with_backend(Backend::Api(address))
     }
 
-    fn of(behind: Behind) -> Self {
-        let (behind, log) = (RwLock::new(behind), RequestLog::keeping(KEPT));
-        Self { shared: Arc::new(Shared { behind, log, release: Arc::default() }) }
+    fn with_backend(backend: Backend) -> Self {
+        let (backend, log) = (RwLock::new(backend), RequestLog::with_capacity(KEPT));
+        Self { shared: Arc::new(ModelState { backend, log, release: Arc::default() }) }
     }
 
-    /// What the model was asked so far, oldest first. The newest 100 requests are kept.
+    /// Returns the requests that the model has received, oldest first. The newest 100 are kept.
     pub fn requests(&self) -> Vec<ApiRequest> {
         self.shared.log.all().iter().map(|request| ApiRequest::clone(request)).collect()
     }
 
-    /// Waits for a request that `matches`, or returns the first of those that are there already.
+    /// Waits for a request that satisfies `matches`. Returns immediately if such a request has already
+    /// been received.
     ///
-    /// It waits without limit; tests put a timeout around it.
+    /// This method has no timeout; tests should wrap it in one.
     ///
     /// # Cancel safety
     ///
-    /// Looks only; dropping the future changes nothing.
+    /// This method is cancel safe.
     pub async fn wait_for_request(&self, matches: impl Fn(&ApiRequest) -> bool) -> ApiRequest {
         self.shared.log.wait_for(matches).await
     }
 
-    /// Replaces the script for the requests to come.
+    /// Replaces the script for later requests.
     pub fn set_script(&self, script: Script) {
-        *self.shared.behind.write().unwrap_or_else(PoisonError::into_inner) =
-            Behind::Script(script);
+        *self.shared.backend.write().unwrap_or_else(PoisonError::into_inner) =
+            Backend::Script(script);
     }
 
     /// Releases every reply that is on [`hold`](crate::mock_api::Reply::hold).
     ///
-    /// That includes the replies to all requests that [`requests`](Self::requests) shows, even if
-    /// they have not reached the point of the hold; later ones are held again.
+    /// This includes the replies to all requests in [`requests`](Self::requests), even if they have not
+    /// reached the point of the hold; replies to later requests are held again.
     pub fn release_held(&self) {
         self.shared.release.notify_waiters();
     }
 
-    /// Asks. Ids are minted only for the answers of a script: an API brings its own.
-    async fn ask(&self, body: Value, ids: &Ids) -> Said {
+    /// Sends a request. Ids are generated only for the replies of a script; an API has its own.
+    async fn request(&self, body: Value, ids: &IdGenerator) -> ModelResponse {
         let request = Arc::new(ApiRequest::simulated(body));
-        // Before anybody can see the request: who has seen it can release its answer.
+        // Created before the request is visible: a test that has seen the request can release its reply.
         let released = Arc::clone(&self.shared.release).notified_owned();
         self.shared.log.record(Arc::clone(&request));
-        let behind = self.shared.behind.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut reply = match behind {
-            Behind::Script(script) => script.answer(&request),
+        let backend = self.shared.backend.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut reply = match backend {
+            Backend::Script(script) => script.reply_to(&request),
             #[cfg(feature = "mock-api")]
-            Behind::Api(address) => return super::http_source::ask(&address, &request.body).await,
+            Backend::Api(address) => {
+                return super::http_source::request(&address, &request.body).await;
+            }
         };
         if let Some(pause) = reply.pause_before {
             tokio::time::sleep(pause).await;
         }
         if let Some(failure) = source::failure_of(&reply) {
-            return Said::Error(failure);
+            return ModelResponse::Error(failure);
         }
         for block in &mut reply.blocks {
             if let Block::Tool { id, .. } = block {
                 *id = ids.tool();
             }
         }
-        let stream = FromScript::new(reply, ids.message(), request.model(), released);
-        Said::Stream(Source::Script(Box::new(stream)))
+        let stream = ScriptSource::new(reply, ids.message(), request.model(), released);
+        ModelResponse::Stream(Source::Script(Box::new(stream)))
     }
 }
 
@@ -123,7 +126,7 @@ impl fmt::Debug for Model {
     }
 }
 
-/// What a model says to which nothing was said about what it should say.
+/// Returns the script of a simulated CLI without a script: it repeats the prompt or the tool result.
 pub(super) fn default_script() -> Script {
     Script::respond_with(|request| {
         let results = request.tool_results();
@@ -135,9 +138,9 @@ pub(super) fn default_script() -> Script {
 }
 
 impl Engine {
-    /// Asks the model to go on with a conversation.
-    pub(super) async fn ask_model(&self, scope: &Scope) -> Said {
-        self.model.ask(self.request_body(scope), &self.ids).await
+    /// Sends the conversation to the model.
+    pub(super) async fn request_model(&self, scope: &Scope) -> ModelResponse {
+        self.model.request(self.request_body(scope), &self.ids).await
     }
 
     fn request_body(&self, scope: &Scope) -> Value {
@@ -160,7 +163,7 @@ impl Engine {
         })
     }
 
-    fn system_prompt(&self, state: &State) -> Value {
+    fn system_prompt(&self, state: &SessionState) -> Value {
         let given = self.launch.system_prompt.as_deref().unwrap_or("You are a simulated agent.");
         let own = match &state.own_prompt {
             Some(parts) => parts.iter().map(String::as_str).collect(),

@@ -1,8 +1,8 @@
-//! Where the simulated CLI writes, and where its faults strike.
+//! Writes the output of the simulated CLI and injects faults.
 //!
-//! Every line goes through here, so a fault can stand before, after or in place of any of them. A
-//! fault that ends or stops the process is final: whoever writes then waits for ever, and the
-//! process is taken down from outside ([`Output::ended`]).
+//! Every line is written here, so a fault can occur before, after or instead of any line. A fault
+//! that ends or hangs the process is final: all later writes wait forever, and the process is ended
+//! through [`Output::ended`].
 
 use std::future::pending;
 use std::sync::Arc;
@@ -12,55 +12,55 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex, watch};
 
 use super::fault::{Fault, Faults, Point};
-use super::flood;
+use super::fault_output;
 use crate::recording::Exit;
 
 /// The output of a simulated CLI. Clones write to the same streams.
 #[derive(Clone)]
 pub(crate) struct Output {
-    shared: Arc<Shared>,
+    shared: Arc<OutputState>,
 }
 
-struct Shared {
+struct OutputState {
     streams: Mutex<Streams>,
     end: watch::Sender<Option<Exit>>,
-    /// Whether stdin is no longer read.
-    deaf: watch::Sender<bool>,
+    /// Whether reading from stdin has stopped.
+    reading_stopped: watch::Sender<bool>,
     /// Whether stdin is to be closed.
-    input_closed: watch::Sender<bool>,
-    /// Whether a signal says when some of the faults strike.
+    stdin_closed: watch::Sender<bool>,
+    /// Whether some faults are triggered by SIGUSR1.
     awaits_signal: bool,
     ignores_terminate: AtomicBool,
 }
 
 struct Streams {
-    /// `None` once stdout was closed.
+    /// `None` once stdout has been closed.
     stdout: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     stderr: Box<dyn AsyncWrite + Send + Unpin>,
-    armed: Vec<Armed>,
-    /// A line that is written only behind the next one.
+    armed: Vec<ArmedFault>,
+    /// A line that is written after the next one.
     held_back: Option<Vec<u8>>,
 }
 
-/// A fault that waits for its moment.
-struct Armed {
+/// A fault that has not occurred yet.
+struct ArmedFault {
     point: Point,
     fault: Fault,
-    /// How many lines of its kind have come.
+    /// The number of matching lines so far.
     seen: usize,
 }
 
-/// What is to be written in the end.
-struct Pending {
+/// A line with the effects of the faults at its point.
+struct PendingLine {
     line: Option<Vec<u8>>,
     twice: bool,
     behind: bool,
 }
 
-/// What becomes of the process after a fault.
-enum Fate {
-    GoesOn,
-    /// Nothing more is done; whether it still lives stands in `Shared`.
+/// How the process continues after a fault.
+enum AfterFault {
+    Continue,
+    /// The process has ended or hangs.
     Final,
 }
 
@@ -72,7 +72,11 @@ impl Output {
     ) -> Self {
         let armed = faults
             .rules()
-            .map(|(point, fault)| Armed { point: point.clone(), fault: fault.clone(), seen: 0 })
+            .map(|(point, fault)| ArmedFault {
+                point: point.clone(),
+                fault: fault.clone(),
+                seen: 0,
+            })
             .collect();
         let streams = Streams {
             stdout: Some(Box::new(stdout)),
@@ -81,96 +85,96 @@ impl Output {
             held_back: None,
         };
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(OutputState {
                 streams: Mutex::new(streams),
                 end: watch::Sender::new(None),
-                deaf: watch::Sender::new(false),
-                input_closed: watch::Sender::new(false),
-                awaits_signal: faults.await_signal(),
+                reading_stopped: watch::Sender::new(false),
+                stdin_closed: watch::Sender::new(false),
+                awaits_signal: faults.has_signal_fault(),
                 ignores_terminate: AtomicBool::new(false),
             }),
         }
     }
 
-    /// Lets the faults of the start strike.
+    /// Triggers the faults at startup.
     pub(crate) async fn start(&self) {
-        self.strike(|armed| armed.point == Point::Start).await;
+        self.trigger(|armed| armed.point == Point::Start).await;
     }
 
-    /// Lets the faults strike that wait for a signal, when it comes. Never returns.
-    pub(crate) async fn at_signal(&self) {
+    /// Triggers the faults for SIGUSR1 when the signal arrives. Never returns.
+    pub(crate) async fn run_signal_faults(&self) {
         if self.shared.awaits_signal {
-            signalled().await;
-            self.strike(|armed| armed.point == Point::Signal).await;
+            sigusr1().await;
+            self.trigger(|armed| armed.point == Point::Signal).await;
         }
         pending::<()>().await;
     }
 
-    /// Returns when stdin is to be closed.
-    pub(crate) async fn input_closed(&self) {
-        let mut closed = self.shared.input_closed.subscribe();
-        // The sender lives in `self`, so that this does not fail.
+    /// Completes when a fault closes stdin.
+    pub(crate) async fn stdin_closed(&self) {
+        let mut closed = self.shared.stdin_closed.subscribe();
+        // The sender lives in `self`, so this does not fail.
         drop(closed.wait_for(|closed| *closed).await);
     }
 
-    /// Lets the faults strike that wait for a line of the host.
-    pub(crate) async fn read(&self, kind: &str) {
-        self.strike(|armed| match &armed.point {
-            Point::Read(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+    /// Triggers the faults for a line of the host.
+    pub(crate) async fn on_read(&self, kind: &str) {
+        self.trigger(|armed| match &armed.point {
+            Point::Read(pattern, number) => is_due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         })
         .await;
     }
 
     /// Writes one line.
-    pub(crate) async fn line(&self, kind: &str, json: &str) {
+    pub(crate) async fn write_line(&self, kind: &str, json: &str) {
         let mut streams = self.shared.streams.lock().await;
         if streams.armed.is_empty() && streams.held_back.is_none() {
             let line = [json.as_bytes(), b"\n"].concat();
             streams.write(&line).await;
             return;
         }
-        let before = streams.due(|armed| match &armed.point {
-            Point::Before(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+        let before = streams.take_due(|armed| match &armed.point {
+            Point::Before(pattern, number) => is_due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         });
-        let after = streams.due(|armed| match &armed.point {
-            Point::After(pattern, number) => due(&mut armed.seen, pattern, *number, kind),
+        let after = streams.take_due(|armed| match &armed.point {
+            Point::After(pattern, number) => is_due(&mut armed.seen, pattern, *number, kind),
             _ => false,
         });
         let line = [json.as_bytes(), b"\n"].concat();
-        let mut pending = Pending { line: Some(line), twice: false, behind: false };
-        if let Fate::Final = self.apply_all(&mut streams, &before, &mut pending).await {
-            return final_state(streams).await;
+        let mut pending = PendingLine { line: Some(line), twice: false, behind: false };
+        if let AfterFault::Final = self.apply_all(&mut streams, &before, &mut pending).await {
+            return hang(streams).await;
         }
         streams.write_pending(pending).await;
-        let mut nothing = Pending { line: None, twice: false, behind: false };
-        if let Fate::Final = self.apply_all(&mut streams, &after, &mut nothing).await {
-            final_state(streams).await;
+        let mut nothing = PendingLine { line: None, twice: false, behind: false };
+        if let AfterFault::Final = self.apply_all(&mut streams, &after, &mut nothing).await {
+            hang(streams).await;
         }
     }
 
-    /// Writes text to stderr, with a line break.
-    pub(crate) async fn stderr(&self, text: &str) {
+    /// Writes a line to stderr.
+    pub(crate) async fn write_stderr_line(&self, text: &str) {
         let mut streams = self.shared.streams.lock().await;
-        streams.complain(format!("{text}\n").as_bytes()).await;
+        streams.write_stderr(format!("{text}\n").as_bytes()).await;
     }
 
-    /// Returns when stdin may be read; after a fault that stops it, never.
-    pub(crate) async fn may_read(&self) {
-        if *self.shared.deaf.borrow() {
+    /// Completes when stdin may be read; never completes after a fault that stops reading.
+    pub(crate) async fn wait_readable(&self) {
+        if *self.shared.reading_stopped.borrow() {
             pending::<()>().await;
         }
     }
 
-    /// Returns when a fault has ended the process.
-    pub(crate) async fn ended(&self) -> Exit {
+    /// Completes when a fault has ended the process.
+    pub(crate) async fn wait_for_end(&self) -> Exit {
         let mut end = self.shared.end.subscribe();
         loop {
             if let Some(exit) = *end.borrow_and_update() {
                 return exit;
             }
-            // The sender lives in `self`, so this only fails when nobody can ask any more.
+            // The sender lives in `self`, so this does not fail.
             if end.changed().await.is_err() {
                 pending::<()>().await;
             }
@@ -181,7 +185,7 @@ impl Output {
         self.shared.ignores_terminate.load(Ordering::Relaxed)
     }
 
-    /// Writes what is held back, at the end of the process.
+    /// Writes the held line at the end of the process.
     pub(crate) async fn close(&self) {
         let mut streams = self.shared.streams.lock().await;
         if let Some(line) = streams.held_back.take() {
@@ -189,12 +193,12 @@ impl Output {
         }
     }
 
-    async fn strike(&self, mut is_due: impl FnMut(&mut Armed) -> bool) {
+    async fn trigger(&self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) {
         let mut streams = self.shared.streams.lock().await;
-        let due = streams.due(&mut is_due);
-        let mut nothing = Pending { line: None, twice: false, behind: false };
-        if let Fate::Final = self.apply_all(&mut streams, &due, &mut nothing).await {
-            final_state(streams).await;
+        let due = streams.take_due(&mut is_due);
+        let mut nothing = PendingLine { line: None, twice: false, behind: false };
+        if let AfterFault::Final = self.apply_all(&mut streams, &due, &mut nothing).await {
+            hang(streams).await;
         }
     }
 
@@ -202,84 +206,89 @@ impl Output {
         &self,
         streams: &mut Streams,
         faults: &[Fault],
-        pending: &mut Pending,
-    ) -> Fate {
+        pending: &mut PendingLine,
+    ) -> AfterFault {
         for fault in faults {
-            if let Fate::Final = self.apply(streams, fault, pending).await {
-                return Fate::Final;
+            if let AfterFault::Final = self.apply(streams, fault, pending).await {
+                return AfterFault::Final;
             }
         }
-        Fate::GoesOn
+        AfterFault::Continue
     }
 
-    async fn apply(&self, streams: &mut Streams, fault: &Fault, pending: &mut Pending) -> Fate {
+    async fn apply(
+        &self,
+        streams: &mut Streams,
+        fault: &Fault,
+        pending: &mut PendingLine,
+    ) -> AfterFault {
         match fault {
             Fault::Exit(code) => return self.end(Exit::Code(*code)),
             Fault::Signal(signal) => return self.end(Exit::Signal(*signal)),
             Fault::LeaveGrandchild(time) => {
-                flood::leave_grandchild(*time);
+                fault_output::leave_grandchild(*time);
                 return self.end(Exit::Code(0));
             }
             Fault::Hang => {
-                self.shared.deaf.send_replace(true);
-                return Fate::Final;
+                self.shared.reading_stopped.send_replace(true);
+                return AfterFault::Final;
             }
-            Fault::StopReading => drop(self.shared.deaf.send_replace(true)),
+            Fault::StopReading => drop(self.shared.reading_stopped.send_replace(true)),
             Fault::IgnoreTerminate => {
                 self.shared.ignores_terminate.store(true, Ordering::Relaxed);
             }
             Fault::Bytes(bytes) => streams.write(bytes).await,
-            Fault::LongLine(size) => streams.write_all(flood::long_line(*size)).await,
-            Fault::Messages(count) => streams.write_all(flood::messages(*count)).await,
-            Fault::Deltas(count) => streams.write_all(flood::deltas(*count)).await,
+            Fault::LongLine(size) => streams.write_all(fault_output::long_line(*size)).await,
+            Fault::Messages(count) => streams.write_all(fault_output::messages(*count)).await,
+            Fault::Deltas(count) => streams.write_all(fault_output::deltas(*count)).await,
             Fault::Stderr(size) => {
-                for piece in flood::stderr(*size) {
-                    streams.complain(&piece).await;
+                for piece in fault_output::stderr(*size) {
+                    streams.write_stderr(&piece).await;
                 }
             }
             Fault::Pause(time) => tokio::time::sleep(*time).await,
             Fault::CloseStdout => streams.close_stdout().await,
-            Fault::CloseStdin => drop(self.shared.input_closed.send_replace(true)),
+            Fault::CloseStdin => drop(self.shared.stdin_closed.send_replace(true)),
             Fault::Swallow => pending.line = None,
             Fault::Twice => pending.twice = true,
             Fault::Behind => pending.behind = true,
-            Fault::WrongId => pending.change(flood::with_wrong_id),
-            Fault::WrongShape => pending.change(flood::with_wrong_shape),
+            Fault::WrongId => pending.modify(fault_output::with_wrong_id),
+            Fault::WrongShape => pending.modify(fault_output::with_wrong_shape),
         }
-        Fate::GoesOn
+        AfterFault::Continue
     }
 
-    fn end(&self, exit: Exit) -> Fate {
-        self.shared.deaf.send_replace(true);
+    fn end(&self, exit: Exit) -> AfterFault {
+        self.shared.reading_stopped.send_replace(true);
         self.shared.end.send_replace(Some(exit));
-        Fate::Final
+        AfterFault::Final
     }
 }
 
-/// Returns when SIGUSR1 comes. Before it is first polled, that signal ends the process.
+/// Completes when SIGUSR1 arrives. Until this is first polled, the signal has its default action.
 #[cfg(unix)]
-async fn signalled() {
+async fn sigusr1() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::user_defined1()) {
         Ok(mut signal) => drop(signal.recv().await),
-        // Without it the fault does not strike, which whoever waits for it sees.
+        // Without a signal handler the fault does not occur, which the test detects.
         Err(_) => pending().await,
     }
 }
 
 #[cfg(not(unix))]
-async fn signalled() {
+async fn sigusr1() {
     pending().await
 }
 
-/// Keeps the streams locked for ever: nothing is written any more, and nothing closed.
-async fn final_state(streams: tokio::sync::MutexGuard<'_, Streams>) {
+/// Keeps the streams locked forever, so that nothing more is written or closed.
+async fn hang(streams: tokio::sync::MutexGuard<'_, Streams>) {
     pending::<()>().await;
     drop(streams);
 }
 
-/// Counts a line of this kind and says whether it is the one.
-fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
+/// Counts a line and returns whether it is the one at which the fault occurs.
+fn is_due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
     let first_word = kind.split('/').next();
     let fits = pattern == "*" || pattern == kind || first_word == Some(pattern);
     if fits {
@@ -288,19 +297,19 @@ fn due(seen: &mut usize, pattern: &str, number: usize, kind: &str) -> bool {
     fits && *seen == number
 }
 
-impl Pending {
-    fn change(&mut self, how: fn(&[u8]) -> Vec<u8>) {
+impl PendingLine {
+    fn modify(&mut self, how: fn(&[u8]) -> Vec<u8>) {
         self.line = self.line.take().map(|line| how(&line));
     }
 }
 
 impl Streams {
-    /// Takes the faults out whose moment has come.
-    fn due(&mut self, mut is_due: impl FnMut(&mut Armed) -> bool) -> Vec<Fault> {
+    /// Removes and returns the faults that are due.
+    fn take_due(&mut self, mut is_due: impl FnMut(&mut ArmedFault) -> bool) -> Vec<Fault> {
         self.armed.extract_if(.., |armed| is_due(armed)).map(|armed| armed.fault).collect()
     }
 
-    async fn write_pending(&mut self, pending: Pending) {
+    async fn write_pending(&mut self, pending: PendingLine) {
         let Some(line) = pending.line else { return };
         if pending.behind {
             self.held_back = Some(line);
@@ -323,14 +332,14 @@ impl Streams {
 
     async fn write(&mut self, bytes: &[u8]) {
         let Some(stdout) = &mut self.stdout else { return };
-        // A reader that is gone is no concern of the CLI's: it writes on, as into a closed pipe.
+        // The real CLI continues too when its stdout is closed.
         if stdout.write_all(bytes).await.is_err() || stdout.flush().await.is_err() {
             self.stdout = None;
         }
     }
 
-    async fn complain(&mut self, bytes: &[u8]) {
-        // As for stdout: nobody has to listen.
+    async fn write_stderr(&mut self, bytes: &[u8]) {
+        // As for stdout, errors are ignored.
         if self.stderr.write_all(bytes).await.is_ok() {
             drop(self.stderr.flush().await);
         }
@@ -338,7 +347,7 @@ impl Streams {
 
     async fn close_stdout(&mut self) {
         if let Some(mut stdout) = self.stdout.take() {
-            // Dropping it closes it whatever the answer.
+            // Dropping the stream closes it even if this fails.
             drop(stdout.shutdown().await);
         }
     }

@@ -1,4 +1,4 @@
-//! Whether a tool may run: rules, modes, hooks, the host.
+//! Decides whether a tool call may run: by rules, permission mode, hooks and the host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,134 +6,148 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::engine::Engine;
-use super::hooks::{Decision, Heard, HookCall};
-use super::host::{Asked, Heard as HostHeard};
+use super::hooks::{HookCall, HookDecision, HookOutcome};
+use super::host_requests::{HostRequest, ResponseOutcome};
 use super::json::{Object, array, text};
-use super::rules::Rule;
-use super::scope::{Call, Scope};
-use super::state::{Answer, PendingKind, State, Told};
+use super::permission_rule::PermissionRule;
+use super::scope::{Scope, ToolCall};
+use super::state::{HostResponse, PendingKind, SessionState, SessionStatus};
 
-/// After this long the user is reminded that a question is open.
+/// The time after which a `Notification` hook reminds the user of a pending permission request.
 const REMINDER: Duration = Duration::from_secs(6);
 
-/// What becomes of a call. `meta` holds fields of `tool_result_meta`.
-pub(super) enum Verdict {
+/// The decision on a tool call. `meta` contains fields of `tool_result_meta`.
+pub(super) enum PermissionVerdict {
     Run(String),
-    Refuse {
+    Deny {
         text: String,
         meta: String,
     },
-    /// The whole turn ends.
+    /// Ends the turn.
     Interrupt,
-    /// The host takes the call over.
+    /// Hands the call over to the host.
     Defer,
 }
 
-/// What the rules and the mode say.
-enum Policy {
+/// The decision of the rules and the permission mode.
+enum RuleDecision {
     Allow(Option<&'static str>),
     Deny(String),
     Ask,
-    /// The automatic mode, which has nobody to ask here.
+    /// The mode is `auto`, whose classifier is not available here.
     Unavailable,
 }
 
 impl Engine {
-    /// Decides about a call; an answer of the host may change its input.
-    pub(super) async fn permit(
+    /// Decides on a call. The response of the host may change its input.
+    pub(super) async fn check_permission(
         self: &Arc<Self>,
         scope: &Scope,
-        call: &mut Call,
-        gate: &Heard,
-    ) -> Verdict {
-        match &gate.decision {
-            Some(Decision::Deny(reason)) => {
-                scope.note_denial(call);
+        call: &mut ToolCall,
+        hook_outcome: &HookOutcome,
+    ) -> PermissionVerdict {
+        match &hook_outcome.decision {
+            Some(HookDecision::Deny(reason)) => {
+                scope.record_denial(call);
                 let text = format!("PreToolUse:{} hook error: {reason}", call.name);
-                let meta = rejected("permission-rule", "hook", Some("hook"));
-                return Verdict::Refuse { text, meta };
+                let meta = reject_meta("permission-rule", "hook", Some("hook"));
+                return PermissionVerdict::Deny { text, meta };
             }
-            Some(Decision::Defer) => return Verdict::Defer,
-            Some(Decision::Allow) => return Verdict::Run(accepted("hook", Some("hook"))),
-            Some(Decision::Ask) => return self.ask_or_deny(scope, call).await,
+            Some(HookDecision::Defer) => return PermissionVerdict::Defer,
+            Some(HookDecision::Allow) => {
+                return PermissionVerdict::Run(accept_meta("hook", Some("hook")));
+            }
+            Some(HookDecision::Ask) => return self.ask_or_deny(scope, call).await,
             None => {}
         }
-        let policy = self.policy(call);
-        match policy {
-            Policy::Allow(reason) => Verdict::Run(accepted("config", reason)),
-            Policy::Deny(text) => {
-                scope.note_denial(call);
-                Verdict::Refuse { text, meta: rejected("permission-rule", "config", Some("rule")) }
+        let rule_decision = self.rule_decision(call);
+        match rule_decision {
+            RuleDecision::Allow(reason) => PermissionVerdict::Run(accept_meta("config", reason)),
+            RuleDecision::Deny(text) => {
+                scope.record_denial(call);
+                PermissionVerdict::Deny {
+                    text,
+                    meta: reject_meta("permission-rule", "config", Some("rule")),
+                }
             }
-            Policy::Ask => self.ask_or_deny(scope, call).await,
-            Policy::Unavailable => self.auto_unavailable(scope, call).await,
+            RuleDecision::Ask => self.ask_or_deny(scope, call).await,
+            RuleDecision::Unavailable => self.auto_unavailable(scope, call).await,
         }
     }
 
-    fn policy(&self, call: &Call) -> Policy {
+    fn rule_decision(&self, call: &ToolCall) -> RuleDecision {
         let state = self.state();
-        let covers = |rules: &[Rule]| rules.iter().any(|rule| rule.covers(&call.name, &call.input));
+        let covers = |rules: &[PermissionRule]| {
+            rules.iter().any(|rule| rule.covers(&call.name, &call.input))
+        };
         if covers(&state.deny) {
-            return Policy::Deny(format!("A rule denies this use of {}.", call.name));
+            return RuleDecision::Deny(format!("A rule denies this use of {}.", call.name));
         }
-        if asks_always(&call.name) {
-            return Policy::Ask;
+        if always_asks(&call.name) {
+            return RuleDecision::Ask;
         }
         if state.mode == "bypassPermissions" {
-            return Policy::Allow(Some("mode"));
+            return RuleDecision::Allow(Some("mode"));
         }
         if covers(&state.allow) {
-            return Policy::Allow(Some("rule"));
+            return RuleDecision::Allow(Some("rule"));
         }
-        if needs_nothing(&call.name) {
-            return Policy::Allow(None);
+        if is_always_allowed(&call.name) {
+            return RuleDecision::Allow(None);
         }
         let inside = self.is_inside(&state, call);
         match (call.name.as_str(), state.mode.as_str()) {
-            ("Read" | "Glob" | "Grep", _) if inside => return Policy::Allow(Some("mode")),
+            ("Read" | "Glob" | "Grep", _) if inside => return RuleDecision::Allow(Some("mode")),
             ("Write" | "Edit" | "NotebookEdit", "acceptEdits") if inside => {
-                return Policy::Allow(Some("mode"));
+                return RuleDecision::Allow(Some("mode"));
             }
-            ("Bash", _) if only_looks(text(&call.input["command"])) => {
-                return Policy::Allow(Some("other"));
+            ("Bash", _) if is_read_only_command(text(&call.input["command"])) => {
+                return RuleDecision::Allow(Some("other"));
             }
             (_, "dontAsk") => {
-                return Policy::Deny(format!("{} is not allowed, and nobody is asked.", call.name));
+                return RuleDecision::Deny(format!(
+                    "{} is not allowed in this permission mode.",
+                    call.name
+                ));
             }
-            (_, "auto") if self.launch.dialect.starts_in_auto_mode() => {
-                return Policy::Allow(None);
+            (_, "auto") if self.launch.cli_version.starts_in_auto_mode() => {
+                return RuleDecision::Allow(None);
             }
-            (_, "auto") => return Policy::Unavailable,
+            (_, "auto") => return RuleDecision::Unavailable,
             _ => {}
         }
-        Policy::Ask
+        RuleDecision::Ask
     }
 
-    /// Whether a file tool stays in the directories of the session.
-    fn is_inside(&self, state: &State, call: &Call) -> bool {
+    /// Returns whether the path of a file tool is inside the directories of the session.
+    fn is_inside(&self, state: &SessionState, call: &ToolCall) -> bool {
         let path = self.resolve(text(&call.input["file_path"]), state);
         let own = self.launch.cwd.clone();
         let others = state.directories.iter().map(std::path::PathBuf::from);
         std::iter::once(own).chain(others).any(|directory| path.starts_with(directory))
     }
 
-    /// Asks the host, or refuses where nobody can be asked.
-    async fn ask_or_deny(self: &Arc<Self>, scope: &Scope, call: &mut Call) -> Verdict {
+    /// Sends a permission request to the host, or denies the call if the host does not handle them.
+    async fn ask_or_deny(
+        self: &Arc<Self>,
+        scope: &Scope,
+        call: &mut ToolCall,
+    ) -> PermissionVerdict {
         if self.launch.ask_host {
             return self.ask_host(scope, call).await;
         }
-        scope.note_denial(call);
+        scope.record_denial(call);
         let text = format!("{} needs approval, and nobody is there to be asked.", call.name);
         let fields = Object::new()
             .str("tool_name", &call.name)
             .str("tool_use_id", &call.id)
             .str("message", &text);
-        self.system("permission_denied", fields).await;
-        Verdict::Refuse { text, meta: rejected("user-rejected", "config", None) }
+        self.emit_system("permission_denied", fields).await;
+        PermissionVerdict::Deny { text, meta: reject_meta("user-rejected", "config", None) }
     }
 
-    async fn auto_unavailable(&self, scope: &Scope, call: &Call) -> Verdict {
-        scope.note_denial(call);
+    async fn auto_unavailable(&self, scope: &Scope, call: &ToolCall) -> PermissionVerdict {
+        scope.record_denial(call);
         let notice = "The automatic mode has nothing to check actions with here.";
         let line = Object::typed("system")
             .str("subtype", "informational")
@@ -144,7 +158,7 @@ impl Engine {
             .str("level", "warning")
             .str("tag", "auto_mode_no_server_check")
             .str("session_id", &self.session_id());
-        self.say("system/informational", line).await;
+        self.emit("system/informational", line).await;
         let text = format!("The automatic mode cannot check {}, so it was not run.", call.name);
         let fields = Object::new()
             .str("tool_name", &call.name)
@@ -153,87 +167,96 @@ impl Engine {
             .str("decision_reason_code", "auto_mode_no_check_in_session")
             .str("decision_reason", "Classifier unavailable")
             .str("message", &text);
-        self.system("permission_denied", fields).await;
+        self.emit_system("permission_denied", fields).await;
         let input = Object::new()
             .str("tool_name", &call.name)
             .value("tool_input", &call.input)
             .str("tool_use_id", &call.id)
             .str("reason", "Classifier unavailable");
-        self.hook(scope, HookCall::tool("PermissionDenied", call, input)).await;
-        Verdict::Refuse {
+        self.run_hooks(scope, HookCall::for_tool("PermissionDenied", call, input)).await;
+        PermissionVerdict::Deny {
             text,
-            meta: rejected("automode-unavailable", "config", Some("classifier")),
+            meta: reject_meta("automode-unavailable", "config", Some("classifier")),
         }
     }
 
-    async fn ask_host(self: &Arc<Self>, scope: &Scope, call: &mut Call) -> Verdict {
-        self.tell_state(Told::RequiresAction).await;
+    async fn ask_host(self: &Arc<Self>, scope: &Scope, call: &mut ToolCall) -> PermissionVerdict {
+        self.set_status(SessionStatus::RequiresAction).await;
         let suggestions = self.suggestions(call);
         let request = self.permission_request(scope, call, suggestions.as_deref());
-        let mut asked = self.ask("can_use_tool", request, PendingKind::Turn).await;
-        let verdict = self.await_permission(scope, call, &mut asked, suggestions).await;
-        scope.rest_of_answer().await;
-        self.tell_state(Told::Running).await;
+        let mut pending = self.send_request("can_use_tool", request, PendingKind::Turn).await;
+        let verdict = self.await_permission(scope, call, &mut pending, suggestions).await;
+        scope.wait_for_answer().await;
+        self.set_status(SessionStatus::Running).await;
         verdict
     }
 
     async fn await_permission(
         self: &Arc<Self>,
         scope: &Scope,
-        call: &mut Call,
-        asked: &mut Asked,
+        call: &mut ToolCall,
+        pending: &mut HostRequest,
         suggestions: Option<String>,
-    ) -> Verdict {
+    ) -> PermissionVerdict {
         let mut input = Object::new().str("tool_name", &call.name).value("tool_input", &call.input);
         if let Some(suggestions) = &suggestions {
             input = input.raw("permission_suggestions", suggestions);
         }
-        let hook = self.hook(scope, HookCall::tool("PermissionRequest", call, input)).await;
+        let hook =
+            self.run_hooks(scope, HookCall::for_tool("PermissionRequest", call, input)).await;
         let decided = hook.outputs.iter().find(|output| output["decision"].is_object());
         if let Some(output) = decided {
-            self.withdraw(&asked.id).await;
-            return self.obey(scope, call, &output["decision"], true);
+            self.cancel_request(&pending.id).await;
+            return self.apply_decision(scope, call, &output["decision"], true);
         }
-        let first = self.hear(asked, Some(&scope.cancel), self.reminder()).await;
-        let heard = match first {
-            HostHeard::TimedOut => {
+        let first = self.wait_for_response(pending, Some(&scope.cancel), self.reminder()).await;
+        let reply = match first {
+            ResponseOutcome::TimedOut => {
                 self.remind(scope, call).await;
-                self.hear(asked, Some(&scope.cancel), None).await
+                self.wait_for_response(pending, Some(&scope.cancel), None).await
             }
-            heard => heard,
+            reply => reply,
         };
-        match heard {
-            HostHeard::Answer(Answer::Success(answer)) => self.obey(scope, call, &answer, false),
-            HostHeard::Answer(Answer::Error(reason)) => {
+        match reply {
+            ResponseOutcome::Response(HostResponse::Success(answer)) => {
+                self.apply_decision(scope, call, &answer, false)
+            }
+            ResponseOutcome::Response(HostResponse::Error(reason)) => {
                 let text = format!("Tool permission request failed: Error: {reason}");
-                refuse(scope, call, text)
+                deny(scope, call, text)
             }
-            HostHeard::Answer(Answer::Gone) | HostHeard::TimedOut => {
+            ResponseOutcome::Response(HostResponse::Closed) | ResponseOutcome::TimedOut => {
                 let text = "Tool permission request failed: stdin was closed before an answer";
-                refuse(scope, call, text.to_owned())
+                deny(scope, call, text.to_owned())
             }
-            HostHeard::Cancelled => {
-                scope.note_denial(call);
-                Verdict::Interrupt
+            ResponseOutcome::Cancelled => {
+                scope.record_denial(call);
+                PermissionVerdict::Interrupt
             }
         }
     }
 
-    /// When to remind the user of an open question, if somebody wants to hear of it.
+    /// Returns the time until the reminder, if a hook is registered for it.
     fn reminder(&self) -> Option<Duration> {
-        self.state().hooks.listens("Notification").then_some(REMINDER)
+        self.state().hooks.has_hooks_for("Notification").then_some(REMINDER)
     }
 
-    async fn remind(&self, scope: &Scope, call: &Call) {
+    async fn remind(&self, scope: &Scope, call: &ToolCall) {
         let input = Object::new()
             .str("message", &format!("{} waits for your permission", call.name))
             .str("notification_type", "permission_prompt");
-        let hook = HookCall::new("Notification", input).about("permission_prompt");
-        self.hook(scope, hook).await;
+        let hook = HookCall::new("Notification", input).with_subject("permission_prompt");
+        self.run_hooks(scope, hook).await;
     }
 
-    /// Does what the host, or a hook, has decided.
-    fn obey(&self, scope: &Scope, call: &mut Call, answer: &Value, by_hook: bool) -> Verdict {
+    /// Applies the decision of the host or a hook.
+    fn apply_decision(
+        &self,
+        scope: &Scope,
+        call: &mut ToolCall,
+        answer: &Value,
+        by_hook: bool,
+    ) -> PermissionVerdict {
         let source = if by_hook { "hook" } else { "user_temporary" };
         match text(&answer["behavior"]) {
             "allow" => {
@@ -241,22 +264,22 @@ impl Engine {
                     call.input = answer["updatedInput"].clone();
                 }
                 self.update_permissions(&answer["updatedPermissions"]);
-                Verdict::Run(accepted(source, None))
+                PermissionVerdict::Run(accept_meta(source, None))
             }
             "deny" if answer["message"].is_string() || by_hook => {
-                scope.note_denial(call);
+                scope.record_denial(call);
                 if answer["interrupt"] == true {
                     self.cancel_turn();
-                    return Verdict::Interrupt;
+                    return PermissionVerdict::Interrupt;
                 }
                 let text = answer["message"].as_str().unwrap_or("denied by a hook").to_owned();
                 let source = if by_hook { "hook" } else { "user_reject" };
-                Verdict::Refuse { text, meta: rejected("permission-rule", source, None) }
+                PermissionVerdict::Deny { text, meta: reject_meta("permission-rule", source, None) }
             }
             _ => {
                 let text = "The answer to the permission request is not valid: it needs the \
                             behavior `allow`, or `deny` and a message.";
-                refuse(scope, call, text.to_owned())
+                deny(scope, call, text.to_owned())
             }
         }
     }
@@ -268,15 +291,15 @@ impl Engine {
         }
     }
 
-    /// Takes updates of rules, directories and the mode over.
+    /// Applies permission updates: rules, directories and the mode.
     pub(super) fn update_permissions(&self, updates: &Value) {
         let mut state = self.state();
         for update in updates.as_array().into_iter().flatten() {
-            let rules: Vec<Rule> = update["rules"]
+            let rules: Vec<PermissionRule> = update["rules"]
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(Rule::from_update)
+                .filter_map(PermissionRule::from_update)
                 .collect();
             let denies = update["behavior"] == "deny";
             let list = if denies { &mut state.deny } else { &mut state.allow };
@@ -295,7 +318,12 @@ impl Engine {
         }
     }
 
-    fn permission_request(&self, scope: &Scope, call: &Call, suggestions: Option<&str>) -> Object {
+    fn permission_request(
+        &self,
+        scope: &Scope,
+        call: &ToolCall,
+        suggestions: Option<&str>,
+    ) -> Object {
         let input =
             if call.name == "ExitPlanMode" { "{}".to_owned() } else { call.input.to_string() };
         let mut request = Object::new()
@@ -311,14 +339,14 @@ impl Engine {
             .some_str("blocked_path", self.blocked_path(call).as_deref())
             .str("tool_use_id", &call.id)
             .some_str("agent_id", scope.agent.as_ref().map(|agent| agent.id.as_str()));
-        if asks_always(&call.name) {
+        if always_asks(&call.name) {
             request = request.plain("requires_user_interaction", true);
         }
         request
     }
 
-    /// The path that the call is about, as far as one can see.
-    fn blocked_path(&self, call: &Call) -> Option<String> {
+    /// Returns the path that the call affects, if it can be determined.
+    fn blocked_path(&self, call: &ToolCall) -> Option<String> {
         let state = self.state();
         let path = match call.name.as_str() {
             "Bash" => {
@@ -333,8 +361,8 @@ impl Engine {
         Some(self.resolve(path, &state).to_string_lossy().into_owned())
     }
 
-    fn suggestions(&self, call: &Call) -> Option<String> {
-        if asks_always(&call.name) {
+    fn suggestions(&self, call: &ToolCall) -> Option<String> {
+        if always_asks(&call.name) {
             return None;
         }
         let content = call.input["command"].as_str().map(|command| format!("{command} *"));
@@ -367,7 +395,7 @@ impl Engine {
     }
 }
 
-fn accepted(source: &str, reason: Option<&str>) -> String {
+fn accept_meta(source: &str, reason: Option<&str>) -> String {
     let decision = Object::new()
         .str("decision", "accept")
         .str("source", source)
@@ -375,7 +403,7 @@ fn accepted(source: &str, reason: Option<&str>) -> String {
     format!(r#""permission_decision":{}"#, decision.done())
 }
 
-fn rejected(kind: &str, source: &str, reason: Option<&str>) -> String {
+fn reject_meta(kind: &str, source: &str, reason: Option<&str>) -> String {
     let decision = Object::new()
         .str("decision", "reject")
         .str("source", source)
@@ -383,13 +411,13 @@ fn rejected(kind: &str, source: &str, reason: Option<&str>) -> String {
     format!(r#""non_execution_kind":"{kind}","permission_decision":{}"#, decision.done())
 }
 
-/// Tools that are a question to the user.
-fn asks_always(tool: &str) -> bool {
+/// Returns whether the tool always asks the user.
+fn always_asks(tool: &str) -> bool {
     matches!(tool, "AskUserQuestion" | "ExitPlanMode")
 }
 
-/// Tools that touch nothing of the user's.
-fn needs_nothing(tool: &str) -> bool {
+/// Returns whether the tool has no effect on files or the system of the user.
+fn is_always_allowed(tool: &str) -> bool {
     matches!(
         tool,
         "Agent"
@@ -407,17 +435,17 @@ fn needs_nothing(tool: &str) -> bool {
     )
 }
 
-/// Commands that only look, without anything that could make more of them.
-fn only_looks(command: &str) -> bool {
-    const LOOKS: [&str; 12] = [
+/// Returns whether the command is known to be read-only and contains no shell operators.
+fn is_read_only_command(command: &str) -> bool {
+    const READ_ONLY: [&str; 12] = [
         "echo", "ls", "cat", "pwd", "true", "head", "tail", "wc", "date", "whoami", "uname",
         "which",
     ];
     let first = command.split_whitespace().next().unwrap_or_default();
-    LOOKS.contains(&first) && !command.contains(['|', '&', ';', '>', '<', '`', '$', '\n'])
+    READ_ONLY.contains(&first) && !command.contains(['|', '&', ';', '>', '<', '`', '$', '\n'])
 }
 
-fn refuse(scope: &Scope, call: &Call, text: String) -> Verdict {
-    scope.note_denial(call);
-    Verdict::Refuse { text, meta: rejected("permission-rule", "config", Some("other")) }
+fn deny(scope: &Scope, call: &ToolCall, text: String) -> PermissionVerdict {
+    scope.record_denial(call);
+    PermissionVerdict::Deny { text, meta: reject_meta("permission-rule", "config", Some("other")) }
 }

@@ -1,4 +1,4 @@
-//! A simulated CLI in memory, handled like a process.
+//! A simulated CLI in memory, with the interface of a child process.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use tokio::task::AbortHandle;
 use super::{Model, Sim};
 use crate::recording::Exit;
 
-/// As much as a pipe of the operating system holds.
+/// The capacity of a pipe on Linux.
 const PIPE: usize = 64 * 1024;
 
 /// A simulated CLI that runs in memory. Dropping it ends it.
 #[derive(Debug)]
 pub struct SimProcess {
-    /// What the CLI reads. Dropping it closes it.
+    /// The stdin of the CLI. Dropping it closes the stream.
     pub stdin: DuplexStream,
-    /// What the CLI writes.
+    /// The stdout of the CLI.
     pub stdout: DuplexStream,
-    /// What the CLI complains.
+    /// The stderr of the CLI.
     pub stderr: DuplexStream,
     handle: SimHandle,
 }
 
-/// What is left of a [`SimProcess`] without its streams. Dropping it ends the CLI.
+/// A [`SimProcess`] without its streams. Dropping it ends the CLI.
 pub struct SimHandle {
     model: Model,
     terminate: watch::Sender<bool>,
@@ -44,7 +44,7 @@ pub(super) fn start(sim: Sim) -> SimProcess {
     let task = tokio::spawn(async move {
         let exit = tokio::select! {
             biased;
-            // An error says that the handle is gone; then this task is aborted anyway.
+            // An error means that the handle was dropped, which aborts this task.
             _ = kill.wait_for(|kill| *kill) => Exit::Signal(9),
             exit = sim.run_until(theirs_in, theirs_out, theirs_err, terminated) => exit,
         };
@@ -55,62 +55,62 @@ pub(super) fn start(sim: Sim) -> SimProcess {
 }
 
 impl SimProcess {
-    /// Its streams, stdin first, and the handle that is left without them.
+    /// Splits the process into stdin, stdout, stderr and a handle.
     pub fn into_parts(self) -> (DuplexStream, DuplexStream, DuplexStream, SimHandle) {
         (self.stdin, self.stdout, self.stderr, self.handle)
     }
 
-    /// Waits for the end. It does not close stdin.
+    /// Waits until the CLI exits. Does not close stdin.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing.
+    /// This method is cancel safe.
     pub async fn wait(&self) -> Exit {
         self.handle.wait().await
     }
 
-    /// Like SIGTERM: it ends its shells and exits with 143.
+    /// Terminates the CLI as SIGTERM would: it ends its shells and exits with code 143.
     pub fn terminate(&self) {
         self.handle.terminate();
     }
 
-    /// Like SIGKILL, except that its shells end too.
+    /// Kills the CLI as SIGKILL would, except that its shells end too.
     pub fn kill(&self) {
         self.handle.kill();
     }
 
-    /// The model behind it.
+    /// Returns the model of the CLI.
     pub fn model(&self) -> &Model {
         self.handle.model()
     }
 }
 
 impl SimHandle {
-    /// Waits for the end.
+    /// Waits until the CLI exits.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future changes nothing.
+    /// This method is cancel safe.
     pub async fn wait(&self) -> Exit {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await.map(|exit| *exit) {
             Ok(Some(exit)) => exit,
-            // Its task panicked or its runtime is gone.
+            // The task panicked, or the runtime was shut down.
             Ok(None) | Err(_) => Exit::Signal(9),
         }
     }
 
-    /// Like SIGTERM: it ends its shells and exits with 143.
+    /// Terminates the CLI as SIGTERM would: it ends its shells and exits with code 143.
     pub fn terminate(&self) {
         self.terminate.send_replace(true);
     }
 
-    /// Like SIGKILL, except that its shells end too.
+    /// Kills the CLI as SIGKILL would, except that its shells end too.
     pub fn kill(&self) {
         self.killed.send_replace(true);
     }
 
-    /// The model behind it.
+    /// Returns the model of the CLI.
     pub fn model(&self) -> &Model {
         &self.model
     }

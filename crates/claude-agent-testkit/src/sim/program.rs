@@ -1,4 +1,4 @@
-//! The program `claude-sim`: the simulation with real pipes.
+//! The program `claude-sim`.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,36 +12,39 @@ use tokio::sync::watch;
 use super::{Sim, script_file};
 use crate::recording::Exit;
 
-/// Names the file with the script; without it the model says what it has heard.
+/// The environment variable with the path of the script file. Without it, the model repeats the prompt.
 pub const SCRIPT: &str = "CLAUDE_SIM_SCRIPT";
 
-/// Names the address of a Messages API to ask in place of what a script says. Needs the feature
-/// `mock-api`.
+/// The environment variable with the address of a Messages API that answers instead of the script.
+/// Requires the feature `mock-api`.
 pub const API: &str = "CLAUDE_SIM_API";
 
-/// Names a file to which the arguments are written, and then everything that is read from stdin.
+/// The environment variable with the path of a log file, to which the arguments and then all bytes from
+/// stdin are appended.
 pub const LOG: &str = "CLAUDE_SIM_LOG";
 
-/// The whole program.
+/// Runs the program.
 pub fn run_as_program() -> ExitCode {
-    match configured() {
-        Ok(sim) => live(sim),
+    match from_environment() {
+        Ok(sim) => run(sim),
         Err(reason) => {
-            complain(&reason);
+            report_error(&reason);
             ExitCode::FAILURE
         }
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program complains on stderr")]
-fn complain(reason: &str) {
+#[expect(clippy::print_stderr, reason = "a program reports errors on stderr")]
+fn report_error(reason: &str) {
     eprintln!("claude-sim: {reason}");
 }
 
-/// What the command line and the environment say.
-fn configured() -> Result<Sim, String> {
-    let text = |what: std::ffi::OsString| {
-        what.into_string().map_err(|what| format!("not Unicode: {}", what.to_string_lossy()))
+/// Creates the simulated CLI from the command line and the environment.
+fn from_environment() -> Result<Sim, String> {
+    let text = |argument: std::ffi::OsString| {
+        argument
+            .into_string()
+            .map_err(|argument| format!("argument is not Unicode: \"{}\"", argument.display()))
     };
     let mut sim = Sim::new();
     for argument in std::env::args_os().skip(1) {
@@ -50,10 +53,10 @@ fn configured() -> Result<Sim, String> {
     for (name, value) in std::env::vars_os() {
         sim = sim.env(name.to_string_lossy(), value.to_string_lossy());
     }
-    scripted(sim)
+    with_script(sim)
 }
 
-fn scripted(sim: Sim) -> Result<Sim, String> {
+fn with_script(sim: Sim) -> Result<Sim, String> {
     let sim = match std::env::var(API) {
         Ok(address) => with_api(sim, address)?,
         Err(_) => sim,
@@ -63,7 +66,7 @@ fn scripted(sim: Sim) -> Result<Sim, String> {
     let file = std::fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?;
     let script = script_file::parse(&file).map_err(|error| format!("{shown}: {error}"))?;
     let sim = sim.faults(script.faults);
-    // With an API to ask, the script says what goes wrong and no more.
+    // With an API, only the faults and the version of the script apply.
     let sim = if std::env::var_os(API).is_some() { sim } else { sim.script(script.model) };
     Ok(match script.version {
         Some(version) => sim.version(version),
@@ -72,41 +75,44 @@ fn scripted(sim: Sim) -> Result<Sim, String> {
 }
 
 #[cfg(feature = "mock-api")]
-#[expect(clippy::unnecessary_wraps, reason = "without the feature there is an error")]
+#[expect(clippy::unnecessary_wraps, reason = "returns an error without the feature")]
 fn with_api(sim: Sim, address: String) -> Result<Sim, String> {
     Ok(sim.api(address))
 }
 
 #[cfg(not(feature = "mock-api"))]
 fn with_api(_: Sim, _: String) -> Result<Sim, String> {
-    Err(format!("{API} is set; help: install claude-agent-testkit with the feature `mock-api`"))
+    Err(format!(
+        "{API} requires the feature `mock-api`; help: install claude-agent-testkit with \
+         `--features mock-api`"
+    ))
 }
 
-fn live(sim: Sim) -> ExitCode {
+fn run(sim: Sim) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(&error.to_string());
+            report_error(&error.to_string());
             return ExitCode::FAILURE;
         }
     };
     let log = match log(&sim) {
         Ok(log) => log,
         Err(error) => {
-            complain(&format!("{LOG}: {error}"));
+            report_error(&format!("{LOG}: {error}"));
             return ExitCode::FAILURE;
         }
     };
     let exit = runtime.block_on(async {
-        let stdin = Logged { stdin: pipes::stdin(), log };
-        sim.run_until(stdin, pipes::stdout(), tokio::io::stderr(), terminations()).await
+        let stdin = LoggedStdin { stdin: pipes::stdin(), log };
+        sim.run_until(stdin, pipes::stdout(), tokio::io::stderr(), sigterm_receiver()).await
     });
-    // A read of stdin may still be under way in a thread of the runtime.
+    // A blocking read of stdin may still be pending; it must not delay the exit.
     runtime.shutdown_background();
-    leave(exit)
+    exit_like(exit)
 }
 
-/// Opens the log, if one is wanted, and writes the arguments to it.
+/// Opens the log file, if one is configured, and writes the arguments to it.
 fn log(sim: &Sim) -> io::Result<Option<File>> {
     let Some(path) = std::env::var_os(LOG) else { return Ok(None) };
     let mut log = File::options().create(true).append(true).open(path)?;
@@ -116,13 +122,13 @@ fn log(sim: &Sim) -> io::Result<Option<File>> {
     Ok(Some(log))
 }
 
-/// A stdin whose bytes are written to a log.
-struct Logged<R> {
+/// A stdin whose bytes are also written to a log file.
+struct LoggedStdin<R> {
     stdin: R,
     log: Option<File>,
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Logged<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LoggedStdin<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -137,7 +143,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Logged<R> {
     }
 }
 
-/// The streams of the process, which can be closed.
+/// The standard streams of the process, in a form that can be closed.
 #[cfg(unix)]
 mod pipes {
     use std::fs::File;
@@ -149,7 +155,7 @@ mod pipes {
     use tokio::io::{AsyncRead, AsyncWrite, Stdout};
     use tokio::net::unix::pipe;
 
-    /// Closed when it is dropped, if it is a pipe.
+    /// Returns stdin. If it is a pipe, dropping the stream closes it.
     pub(super) fn stdin() -> Box<dyn AsyncRead + Send + Unpin> {
         match stdin_pipe() {
             Ok(stdin) => Box::new(stdin),
@@ -160,19 +166,19 @@ mod pipes {
     fn stdin_pipe() -> io::Result<pipe::Receiver> {
         let owned = io::stdin().as_fd().try_clone_to_owned()?;
         let stdin = pipe::Receiver::from_owned_fd(owned)?;
-        // The copy is to be the only one.
+        // Replaces the original, so that the duplicate is the only open descriptor of the pipe.
         rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
         Ok(stdin)
     }
 
-    /// Closed when it is shut down.
+    /// Returns stdout. Shutting the stream down closes it.
     pub(super) fn stdout() -> impl AsyncWrite + Send + Unpin {
-        Closing(tokio::io::stdout())
+        ClosableStdout(tokio::io::stdout())
     }
 
-    struct Closing(Stdout);
+    struct ClosableStdout(Stdout);
 
-    impl AsyncWrite for Closing {
+    impl AsyncWrite for ClosableStdout {
         fn poll_write(
             mut self: Pin<&mut Self>,
             context: &mut Context<'_>,
@@ -201,9 +207,9 @@ mod pipes {
     pub(super) use tokio::io::{stdin, stdout};
 }
 
-/// Becomes true with every SIGTERM.
+/// Returns a channel that becomes `true` with every SIGTERM.
 #[cfg(unix)]
-fn terminations() -> watch::Receiver<bool> {
+fn sigterm_receiver() -> watch::Receiver<bool> {
     use tokio::signal::unix::{SignalKind, signal};
     let (sender, receiver) = watch::channel(false);
     if let Ok(mut terminate) = signal(SignalKind::terminate()) {
@@ -217,18 +223,18 @@ fn terminations() -> watch::Receiver<bool> {
 }
 
 #[cfg(not(unix))]
-fn terminations() -> watch::Receiver<bool> {
+fn sigterm_receiver() -> watch::Receiver<bool> {
     watch::channel(false).1
 }
 
 #[cfg(unix)]
-fn leave(exit: Exit) -> ExitCode {
+fn exit_like(exit: Exit) -> ExitCode {
     use rustix::process::{Signal, getpid, kill_process};
     match exit {
         Exit::Code(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Exit::Signal(number) => {
             if let Some(signal) = Signal::from_named_raw(number) {
-                // It does not return if it works.
+                // Does not return if the signal ends the process.
                 kill_process(getpid(), signal).ok();
             }
             ExitCode::FAILURE
@@ -237,7 +243,7 @@ fn leave(exit: Exit) -> ExitCode {
 }
 
 #[cfg(not(unix))]
-fn leave(exit: Exit) -> ExitCode {
+fn exit_like(exit: Exit) -> ExitCode {
     match exit {
         Exit::Code(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Exit::Signal(_) => ExitCode::FAILURE,

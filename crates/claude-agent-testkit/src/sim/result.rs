@@ -2,78 +2,76 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::accounts::{AgentStats, model_usage};
-use super::argv::OutputFormat;
+use super::arguments::OutputFormat;
 use super::engine::Engine;
 use super::ids::now_ms;
 use super::json::{Object, array, quoted};
 use super::scope::Scope;
 use super::state::{Origin, lock};
 use super::stream::unquoted;
-use super::turn::{End, Failure};
+use super::turn::{TurnEnd, TurnFailure};
+use super::usage::{AgentStats, model_usage};
 
-/// How a turn ended, in the words of a result.
-struct Verdict {
+/// The end of a turn, in the format of a result.
+struct ResultSummary {
     subtype: &'static str,
     is_error: bool,
     terminal: Option<&'static str>,
     stop_reason: Option<String>,
-    /// What the turn came to: `result` and its companions, or `errors`.
+    /// `result` and related fields, or `errors`.
     outcome: Object,
-    /// Whether the times of the first answer are told.
+    /// Whether the result contains the times to the first token.
     timed: bool,
 }
 
 impl Engine {
-    /// Writes the result of a turn in which the model was asked.
-    pub(super) async fn result(&self, scope: &Scope, end: &End, origin: Option<&Origin>) {
-        let verdict = verdict_on(scope, end);
+    /// Writes the result of a turn with requests to the model.
+    pub(super) async fn emit_result(&self, scope: &Scope, end: &TurnEnd, origin: Option<&Origin>) {
+        let summary = summarize(scope, end);
         let counts = &scope.counts;
         let time = scope.began.elapsed().as_millis();
-        let index = self.next_result(verdict.is_error);
-        let (total, models, since, agents) = self.accounts();
+        let index = self.next_result(summary.is_error);
+        let (total, models, since, agents) = self.usage_summary();
         let denials = array(lock(&scope.denials).iter());
         let mut line = Object::new()
             .plain("duration_api_ms", time)
-            .str_or_null("stop_reason", verdict.stop_reason.as_deref())
+            .str_or_null("stop_reason", summary.stop_reason.as_deref())
             .str("session_id", &self.session_id())
             .plain("total_cost_usd", total)
             .raw("usage", &usage(counts.input.load(Relaxed), counts.output.load(Relaxed)))
             .raw("modelUsage", &models)
             .raw("permission_denials", &denials)
-            .some_str("terminal_reason", verdict.terminal)
+            .some_str("terminal_reason", summary.terminal)
             .fields(&fast_mode());
         if let Some(origin) = origin {
-            let origin = Object::new()
-                .str("kind", "task-notification")
-                .str("producer", "session-task")
-                .str("runId", &origin.run_id);
-            line = line.raw("origin", &origin.done());
+            line = line.raw("origin", &origin_json(origin));
         }
         line = line
             .raw("subagent_stats", &agents)
             .plain("safety_stops", 0)
-            .plain("is_error", verdict.is_error)
+            .plain("is_error", summary.is_error)
             .plain("num_turns", 1 + counts.user_messages.load(Relaxed))
-            .str("subtype", verdict.subtype)
-            .fields(&verdict.outcome);
-        let prompts = self.prompts(scope, origin.is_none() && !matches!(end, End::Deferred));
-        let errors = verdict.subtype != "success";
+            .str("subtype", summary.subtype)
+            .fields(&summary.outcome);
+        let names_all = origin.is_none() && !matches!(end, TurnEnd::Deferred);
+        let errors = summary.subtype != "success";
         if errors {
             line = line.fields(&first_prompt(scope));
         }
-        if verdict.timed {
+        if summary.timed {
             line = line.plain("ttft_ms", time);
         }
         line = line.str("type", "result").plain("duration_ms", time).str("uuid", &self.ids.uuid());
-        if verdict.timed {
+        if summary.timed {
             line = line
                 .plain("ttft_stream_ms", time)
                 .plain("time_to_request_ms", 0)
                 .plain("first_content_frame_ms", time);
         }
-        line = if errors { line.fields(&all_prompts(scope)) } else { line.fields(&prompts) };
-        if verdict.timed && scope.first_prompt().is_some() {
+        let prompts =
+            if errors { all_prompts(scope) } else { self.prompt_fields(scope, names_all) };
+        line = line.fields(&prompts);
+        if summary.timed && scope.first_prompt().is_some() {
             line = line
                 .plain("request_sent_wall_ms", now_ms())
                 .plain("first_request_input_tokens", counts.first_input.load(Relaxed))
@@ -84,14 +82,14 @@ impl Engine {
             .plain("result_index", index)
             .raw("model_usage_since_last_result", &since);
         let text = lock(&scope.last_text).clone();
-        self.put_result(line, &text).await;
+        self.write_result(line, &text).await;
     }
 
-    /// Writes the result of a turn in which the model was not asked.
-    pub(super) async fn local_result(&self, scope: &Scope, text: &str, command: Option<&str>) {
-        let prompts = self.prompts(scope, false);
+    /// Writes the result of a turn without a request to the model.
+    pub(super) async fn emit_local_result(&self, scope: &Scope, text: &str, command: Option<&str>) {
+        let prompts = self.prompt_fields(scope, false);
         let index = self.next_result(false);
-        let (total, models, since, agents) = self.accounts();
+        let (total, models, since, agents) = self.usage_summary();
         let line = Object::new()
             .plain("is_error", false)
             .plain("duration_api_ms", 0)
@@ -115,12 +113,12 @@ impl Engine {
             .plain("queued_turn_count", 0)
             .plain("result_index", index)
             .raw("model_usage_since_last_result", &since);
-        self.put_result(line, &quoted(text)).await;
+        self.write_result(line, &quoted(text)).await;
     }
 
-    /// Says that there is no such session, and ends.
-    pub(super) async fn refuse_resume(&self, reason: &str) -> crate::recording::Exit {
-        self.out.stderr(reason).await;
+    /// Reports that the session to resume does not exist, and returns the exit code.
+    pub(super) async fn fail_resume(&self, reason: &str) -> crate::recording::Exit {
+        self.out.write_stderr_line(reason).await;
         let line = Object::typed("result")
             .str("subtype", "error_during_execution")
             .plain("duration_ms", 0)
@@ -136,17 +134,17 @@ impl Engine {
             .str("uuid", &self.ids.uuid())
             .strings("errors", &[reason])
             .plain("result_index", 0);
-        self.say("result", line).await;
+        self.emit("result", line).await;
         crate::recording::Exit::Code(1)
     }
 
-    /// The messages that a result names; old versions name some of them only.
-    fn prompts(&self, scope: &Scope, always: bool) -> Object {
-        let named = always || self.launch.dialect.names_messages_in_every_result();
+    /// Returns the prompts that a result names; old versions name only some of them.
+    fn prompt_fields(&self, scope: &Scope, always: bool) -> Object {
+        let named = always || self.launch.cli_version.names_messages_in_every_result();
         if named { scope.prompts() } else { Object::new() }
     }
 
-    async fn put_result(&self, line: Object, text: &str) {
+    async fn write_result(&self, line: Object, text: &str) {
         let line = line.done();
         match self.launch.output {
             OutputFormat::Text => self.write("result", &unquoted(text)).await,
@@ -161,68 +159,87 @@ impl Engine {
         state.results - 1
     }
 
-    fn accounts(&self) -> (f64, String, String, String) {
+    fn usage_summary(&self) -> (f64, String, String, String) {
         let mut state = self.state();
-        let total = state.accounts.cost();
-        let models = model_usage(&state.accounts.total);
-        let since = model_usage(&std::mem::take(&mut state.accounts.since_last_result));
-        (total, models, since, agent_stats(&state.accounts.agents))
+        let total = state.usage.cost();
+        let models = model_usage(&state.usage.total);
+        let since = model_usage(&std::mem::take(&mut state.usage.since_last_result));
+        (total, models, since, agent_stats(&state.usage.agents))
     }
 }
 
-fn verdict_on(scope: &Scope, end: &End) -> Verdict {
+fn origin_json(origin: &Origin) -> String {
+    Object::new()
+        .str("kind", "task-notification")
+        .str("producer", "session-task")
+        .str("runId", &origin.run_id)
+        .done()
+}
+
+fn summarize(scope: &Scope, end: &TurnEnd) -> ResultSummary {
     let text = lock(&scope.last_text).clone();
     let success = |text: &str| Object::new().null("api_error_status").raw("result", text);
     let (terminal, stop_reason, outcome) = match end {
-        End::Completed { stop_reason } => {
+        TurnEnd::Completed { stop_reason } => {
             ("completed", Some(stop_reason.clone()), success(&text_or_empty(&text)))
         }
-        End::StopPrevented { stop_reason } => {
+        TurnEnd::StopPrevented { stop_reason } => {
             ("stop_hook_prevented", Some(stop_reason.clone()), success(&text_or_empty(&text)))
         }
-        End::Stopped => ("hook_stopped", Some("tool_use".into()), success("\"\"")),
-        End::Structured => {
+        TurnEnd::Stopped => ("hook_stopped", Some("tool_use".into()), success("\"\"")),
+        TurnEnd::Structured => {
             let value = lock(&scope.structured).clone().unwrap_or_default();
             let outcome = success(&quoted(&value.to_string())).value("structured_output", &value);
             ("completed", Some("tool_use".into()), outcome)
         }
-        End::Deferred => {
+        TurnEnd::Deferred => {
             let outcome =
                 Object::new().str("result", "").raw("deferred_tool_use", &deferred(scope));
-            let verdict = successful("tool_deferred", Some("tool_deferred".into()), outcome);
-            let terminal = verdict.terminal.filter(|_| !scope.replaying.load(Relaxed));
-            return Verdict { timed: false, terminal, ..verdict };
+            let summary = success_summary("tool_deferred", Some("tool_deferred".into()), outcome);
+            let terminal = summary.terminal.filter(|_| !scope.replaying.load(Relaxed));
+            return ResultSummary { timed: false, terminal, ..summary };
         }
-        End::Failed(failure) => return failed(failure, &text),
-        End::MaxTurns(limit) => {
+        TurnEnd::Failed(failure) => return failure_summary(failure, &text),
+        TurnEnd::MaxTurns(limit) => {
             let reason = format!("Reached maximum number of turns ({limit})");
-            return erroneous("error_max_turns", "max_turns", Some("tool_use"), &reason);
+            return error_summary("error_max_turns", "max_turns", Some("tool_use"), &reason);
         }
-        End::Budget(limit) => {
+        TurnEnd::Budget(limit) => {
             let reason = format!("Reached maximum budget (${limit})");
-            return erroneous(
+            return error_summary(
                 "error_max_budget_usd",
                 "budget_exhausted",
                 Some("tool_use"),
                 &reason,
             );
         }
-        End::AbortedStreaming => return aborted("aborted_streaming", None),
-        End::AbortedTools => return aborted("aborted_tools", Some("tool_use")),
+        TurnEnd::AbortedStreaming => return aborted_summary("aborted_streaming", None),
+        TurnEnd::AbortedTools => return aborted_summary("aborted_tools", Some("tool_use")),
     };
-    successful(terminal, stop_reason, outcome)
+    success_summary(terminal, stop_reason, outcome)
 }
 
 fn text_or_empty(literal: &str) -> String {
     if literal.is_empty() { "\"\"".to_owned() } else { literal.to_owned() }
 }
 
-fn successful(terminal: &'static str, stop_reason: Option<String>, outcome: Object) -> Verdict {
+fn success_summary(
+    terminal: &'static str,
+    stop_reason: Option<String>,
+    outcome: Object,
+) -> ResultSummary {
     let terminal = Some(terminal);
-    Verdict { subtype: "success", is_error: false, terminal, stop_reason, outcome, timed: true }
+    ResultSummary {
+        subtype: "success",
+        is_error: false,
+        terminal,
+        stop_reason,
+        outcome,
+        timed: true,
+    }
 }
 
-fn failed(failure: &Failure, text: &str) -> Verdict {
+fn failure_summary(failure: &TurnFailure, text: &str) -> ResultSummary {
     let mut outcome = match failure.status {
         Some(status) => Object::new().plain("api_error_status", status),
         None => Object::new().null("api_error_status"),
@@ -233,17 +250,17 @@ fn failed(failure: &Failure, text: &str) -> Verdict {
     }
     let stop_reason = if failure.error == "invalid_request" { "refusal" } else { "stop_sequence" };
     let outcome = outcome.raw("result", text);
-    let verdict = successful("api_error", Some(stop_reason.into()), outcome);
-    Verdict { is_error: true, timed: false, ..verdict }
+    let summary = success_summary("api_error", Some(stop_reason.into()), outcome);
+    ResultSummary { is_error: true, timed: false, ..summary }
 }
 
-fn erroneous(
+fn error_summary(
     subtype: &'static str,
     terminal: &'static str,
     stop_reason: Option<&str>,
     reason: &str,
-) -> Verdict {
-    Verdict {
+) -> ResultSummary {
+    ResultSummary {
         subtype,
         is_error: true,
         terminal: Some(terminal),
@@ -253,11 +270,11 @@ fn erroneous(
     }
 }
 
-fn aborted(terminal: &'static str, stop_reason: Option<&str>) -> Verdict {
+fn aborted_summary(terminal: &'static str, stop_reason: Option<&str>) -> ResultSummary {
     let shown = stop_reason.unwrap_or("null");
     let reason =
         format!("[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={shown}");
-    erroneous("error_during_execution", terminal, stop_reason, &reason)
+    error_summary("error_during_execution", terminal, stop_reason, &reason)
 }
 
 fn deferred(scope: &Scope) -> String {
@@ -275,7 +292,7 @@ fn first_prompt(scope: &Scope) -> Object {
     Object::new().some_str("user_message_uuid", scope.first_prompt().as_deref())
 }
 
-/// The prompts of an error result, whose first one stands further up.
+/// Returns the prompts of an error result, which names the first one earlier.
 fn all_prompts(scope: &Scope) -> Object {
     let all = [lock(&scope.uuids).clone(), lock(&scope.joined).clone()].concat();
     if all.is_empty() { Object::new() } else { Object::new().strings("user_message_uuids", &all) }
@@ -287,7 +304,7 @@ fn fast_mode() -> Object {
         .str("fast_mode_disabled_reason", "sdk_opt_in_required")
 }
 
-/// The usage of a result or an agent.
+/// Returns the usage of a result or an agent.
 pub(super) fn usage(input: u64, output: u64) -> String {
     format!(
         r#"{{"input_tokens":{input},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":{output},"output_tokens_details":{{"thinking_tokens":0}},"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"service_tier":"standard","cache_creation":{{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0}},"inference_geo":"","iterations":[],"speed":"standard","fallback_credit":null}}"#

@@ -1,4 +1,4 @@
-//! Whose conversation it is: that of the session, or that of an agent.
+//! The context of a turn: the conversation of the session or of an agent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,31 +10,31 @@ use tokio::time::{Instant, timeout};
 
 use super::hooks::HookCall;
 use super::json::Object;
-use super::round::reminder;
-use super::state::{Cancel, Conversation, State, lock};
+use super::state::{CancelToken, Conversation, SessionState, lock};
+use super::tool_batch::reminder;
 
-/// How long the rest of an answer is waited for that is on its way already.
+/// The timeout for the rest of an answer that is already being streamed.
 const REST_OF_ANSWER: Duration = Duration::from_millis(250);
 
-/// A conversation with the model, from a prompt to the end of its turn.
+/// One turn of a conversation, from its prompt to its end.
 pub(super) struct Scope {
     pub(super) agent: Option<Agent>,
     pub(super) conversation: Arc<Mutex<Conversation>>,
-    pub(super) cancel: Cancel,
-    /// The messages of the host that this turn answers.
+    pub(super) cancel: CancelToken,
+    /// The ids of the messages that this turn answers.
     pub(super) uuids: Mutex<Vec<String>>,
-    /// Those that joined while it ran.
+    /// The ids of the messages that joined the running turn.
     pub(super) joined: Mutex<Vec<String>>,
-    /// Whether a message has named the prompts.
+    /// Whether a message has already named the prompts.
     named: AtomicBool,
-    /// The same for the beginning of a message.
+    /// The same for `message_start`.
     named_at_start: AtomicBool,
     pub(super) turn_id: String,
     pub(super) began: Instant,
-    pub(super) counts: Counts,
-    /// Why the turn ends after the tools that run, if a hook wants it.
+    pub(super) counts: TurnCounts,
+    /// The reason why the turn ends after the running tools, set by a hook.
     pub(super) stopped: Mutex<Option<String>>,
-    pub(super) deferred: Mutex<Option<Call>>,
+    pub(super) deferred: Mutex<Option<ToolCall>>,
     /// Whether a deferred call is being replayed, which belongs to no prompt.
     pub(super) replaying: AtomicBool,
     pub(super) structured: Mutex<Option<Value>>,
@@ -42,26 +42,26 @@ pub(super) struct Scope {
     /// The last text of the model, as a JSON string.
     pub(super) last_text: Mutex<String>,
     pub(super) tools_used: Mutex<Vec<String>>,
-    /// Whether an answer of the model is coming in.
+    /// Whether the model is currently answering.
     pub(super) answering: watch::Sender<bool>,
-    /// Hooks that hear of something when the tools of an answer are done.
+    /// Hooks to run after all tools of the answer.
     pub(super) late_hooks: Mutex<Vec<HookCall>>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    /// User messages that were written, which is what the CLI counts turns by.
+pub(super) struct TurnCounts {
+    /// The number of written user messages, by which the CLI counts turns.
     pub(super) user_messages: AtomicU64,
     pub(super) requests: AtomicU64,
     pub(super) input: AtomicU64,
     pub(super) output: AtomicU64,
     pub(super) first_input: AtomicU64,
-    /// Tokens of the last response.
+    /// The tokens of the last response.
     last_input: AtomicU64,
     last_output: AtomicU64,
 }
 
-impl Counts {
+impl TurnCounts {
     /// Counts a response.
     pub(super) fn add(&self, input: u64, output: u64) {
         if self.requests.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -73,15 +73,15 @@ impl Counts {
         self.last_output.store(output, Ordering::Relaxed);
     }
 
-    /// Takes the last response out again: the usage of a result lacks the one that used up the
-    /// budget.
-    pub(super) fn leave_last_out(&self) {
+    /// Excludes the last response: the usage of a result does not include the response that
+    /// exceeded the budget.
+    pub(super) fn exclude_last(&self) {
         self.input.fetch_sub(self.last_input.load(Ordering::Relaxed), Ordering::Relaxed);
         self.output.fetch_sub(self.last_output.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-/// An agent that another one started.
+/// An agent that was started by a tool call.
 #[derive(Debug, Clone)]
 pub(super) struct Agent {
     pub(super) id: String,
@@ -96,7 +96,7 @@ pub(super) struct Agent {
 
 /// A tool call of the model.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Value,
@@ -105,7 +105,7 @@ pub(super) struct Call {
 impl Scope {
     pub(super) fn new(
         conversation: Arc<Mutex<Conversation>>,
-        cancel: Cancel,
+        cancel: CancelToken,
         uuids: Vec<String>,
         turn_id: String,
     ) -> Self {
@@ -119,7 +119,7 @@ impl Scope {
             named_at_start: AtomicBool::new(false),
             turn_id,
             began: Instant::now(),
-            counts: Counts::default(),
+            counts: TurnCounts::default(),
             stopped: Mutex::default(),
             deferred: Mutex::default(),
             replaying: AtomicBool::new(false),
@@ -132,13 +132,13 @@ impl Scope {
         }
     }
 
-    pub(super) fn model(&self, state: &State) -> String {
+    pub(super) fn model(&self, state: &SessionState) -> String {
         let own = self.agent.as_ref().and_then(|agent| agent.model.clone());
         own.unwrap_or_else(|| state.model.clone())
     }
 
-    /// Lets the answer come to its end that is coming in, unless it takes its time.
-    pub(super) async fn rest_of_answer(&self) {
+    /// Waits until the current answer is complete, with a timeout.
+    pub(super) async fn wait_for_answer(&self) {
         let mut answering = self.answering.subscribe();
         drop(timeout(REST_OF_ANSWER, answering.wait_for(|answering| !*answering)).await);
     }
@@ -147,8 +147,8 @@ impl Scope {
         self.agent.is_some()
     }
 
-    /// `parent_tool_use_id` and what follows from it.
-    pub(super) fn parent(&self) -> Object {
+    /// Returns `parent_tool_use_id` and related fields.
+    pub(super) fn parent_fields(&self) -> Object {
         match &self.agent {
             Some(agent) => Object::new()
                 .str("parent_tool_use_id", &agent.tool_use_id)
@@ -157,7 +157,7 @@ impl Scope {
         }
     }
 
-    /// What stands at the end of a message of an agent.
+    /// Returns the fields at the end of a message of an agent.
     pub(super) fn agent_fields(&self) -> Object {
         match &self.agent {
             Some(agent) => Object::new()
@@ -167,7 +167,7 @@ impl Scope {
         }
     }
 
-    /// The prompts of the turn, the first time that somebody asks.
+    /// Returns the prompts of the turn on the first call, and nothing afterwards.
     pub(super) fn name_prompts(&self) -> Object {
         let uuids = lock(&self.uuids);
         if uuids.is_empty() || self.named.swap(true, Ordering::Relaxed) {
@@ -185,10 +185,10 @@ impl Scope {
         prompts(&uuids).raw("owed_rows", "[]")
     }
 
-    /// The prompts of the turn, for its result.
+    /// Returns the prompts of the turn for its result.
     pub(super) fn prompts(&self) -> Object {
         let (uuids, joined) = (lock(&self.uuids), lock(&self.joined));
-        // Of a turn that nobody's prompt began, those who joined it.
+        // A turn without a prompt of its own names the messages that joined it.
         match uuids.last().or(joined.last()) {
             Some(last) => {
                 let all: Vec<&String> = uuids.iter().chain(joined.iter()).collect();
@@ -202,8 +202,8 @@ impl Scope {
         lock(&self.uuids).last().cloned()
     }
 
-    /// Notes for the result that a call was denied.
-    pub(super) fn note_denial(&self, call: &Call) {
+    /// Records a denied call for the result.
+    pub(super) fn record_denial(&self, call: &ToolCall) {
         let denial = Object::new()
             .str("tool_name", &call.name)
             .str("tool_use_id", &call.id)
@@ -211,7 +211,7 @@ impl Scope {
         lock(&self.denials).push(denial.done());
     }
 
-    /// Adds to what the model sees, beside the prompt.
+    /// Adds context for the model after the prompt.
     pub(super) fn add_context(&self, texts: &[String]) {
         if !texts.is_empty() {
             let blocks = texts.iter().map(|text| reminder(text)).collect();

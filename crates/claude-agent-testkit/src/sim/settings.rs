@@ -1,4 +1,4 @@
-//! Settings files, as far as they matter to what is said on the wire.
+//! Settings files, as far as they affect the protocol.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::argv::{Launch, MODES};
+use super::arguments::{Launch, MODES};
 use super::hooks::CommandHook;
 use super::json::text;
-use super::rules::Rule;
+use super::permission_rule::PermissionRule;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     pub(super) default_mode: Option<String>,
-    pub(super) allow: Vec<Rule>,
-    pub(super) deny: Vec<Rule>,
+    pub(super) allow: Vec<PermissionRule>,
+    pub(super) deny: Vec<PermissionRule>,
     pub(super) hooks: Vec<CommandHook>,
-    /// The files that exist or might: where they come from, and what they were.
+    /// The settings files, whether or not they exist.
     pub(super) files: Vec<SettingsFile>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct SettingsFile {
 }
 
 impl Settings {
-    /// Reads all settings; later files win. What is not JSON counts as empty.
+    /// Loads all settings; later files take precedence. A file that is not JSON counts as empty.
     pub(super) fn load(launch: &Launch) -> Self {
         let wanted = |source: &str| {
             launch
@@ -69,8 +69,12 @@ impl Settings {
         let permissions = &file["permissions"];
         let mode = permissions["defaultMode"].as_str().filter(|mode| MODES.contains(mode));
         self.default_mode = mode.map(str::to_owned).or(self.default_mode.take());
-        let rules = |list: &Value| -> Vec<Rule> {
-            list.as_array().into_iter().flatten().map(|rule| Rule::parse(text(rule))).collect()
+        let rules = |list: &Value| -> Vec<PermissionRule> {
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .map(|rule| PermissionRule::parse(text(rule)))
+                .collect()
         };
         self.allow.extend(rules(&permissions["allow"]));
         self.deny.extend(rules(&permissions["deny"]));
@@ -89,7 +93,7 @@ impl Settings {
     }
 }
 
-/// When a file was last changed, and how long it is.
+/// Returns the modification time and the size of a file.
 pub(super) fn stamp(path: &std::path::Path) -> Option<(SystemTime, u64)> {
     let data = fs::metadata(path).ok()?;
     Some((data.modified().ok()?, data.len()))

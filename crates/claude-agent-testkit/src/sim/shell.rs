@@ -1,4 +1,4 @@
-//! Shells: real processes, each in a session of its own as the real CLI runs them.
+//! Shells: real processes, each in its own session as in the real CLI.
 
 use std::fs::File;
 use std::io;
@@ -12,31 +12,31 @@ use tokio::time::timeout;
 
 use super::engine::Engine;
 use super::json::{Object, text};
-use super::scope::{Call, Scope};
-use super::state::Cancel;
-use super::tools::Done;
+use super::scope::{Scope, ToolCall};
+use super::state::CancelToken;
+use super::tools::ToolOutput;
 
-/// How much of an output is kept.
-const KEPT: u64 = 1024 * 1024;
-/// How long the rest of an output is waited for when the shell is gone: something that it left
-/// behind may hold the pipe for ever.
-const LEFT_OPEN: Duration = Duration::from_millis(100);
-const LIMIT: Duration = Duration::from_secs(120);
+/// The maximum number of bytes that are kept of an output stream.
+const MAX_OUTPUT: u64 = 1024 * 1024;
+/// The timeout for the rest of the output after the shell has exited: an orphan process may keep
+/// the pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A shell and everything that it started; they end with the value.
+/// A shell and all its descendants. Dropping it kills them.
 pub(super) struct Shell {
     child: Child,
 }
 
 impl Shell {
-    pub(super) fn start(engine: &Engine, command: &str, output: &Output) -> io::Result<Self> {
+    pub(super) fn start(engine: &Engine, command: &str, output: &ShellOutput) -> io::Result<Self> {
         let mut with_session = Command::new("setsid");
         with_session.args(["sh", "-c", command]);
         let started = Self::spawn(engine, with_session, output);
         if !matches!(&started, Err(error) if error.kind() == io::ErrorKind::NotFound) {
             return started;
         }
-        // Without that program a group of its own has to do.
+        // Without `setsid`, the shell gets its own process group.
         let mut shell = Command::new("sh");
         shell.args(["-c", command]);
         #[cfg(unix)]
@@ -44,20 +44,20 @@ impl Shell {
         Self::spawn(engine, shell, output)
     }
 
-    fn spawn(engine: &Engine, mut command: Command, output: &Output) -> io::Result<Self> {
+    fn spawn(engine: &Engine, mut command: Command, output: &ShellOutput) -> io::Result<Self> {
         let directory = engine.working_directory(&engine.state());
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").envs(&engine.launch.env);
         command.current_dir(directory).stdin(Stdio::null()).kill_on_drop(true);
         let (stdout, stderr) = match output {
-            Output::Captured => (Stdio::piped(), Stdio::piped()),
-            Output::File(file) => (file.try_clone()?.into(), file.try_clone()?.into()),
-            Output::None => (Stdio::null(), Stdio::null()),
+            ShellOutput::Captured => (Stdio::piped(), Stdio::piped()),
+            ShellOutput::File(file) => (file.try_clone()?.into(), file.try_clone()?.into()),
+            ShellOutput::None => (Stdio::null(), Stdio::null()),
         };
         Ok(Self { child: command.stdout(stdout).stderr(stderr).spawn()? })
     }
 
-    /// Waits for the end; nothing if the turn was interrupted first.
-    pub(super) async fn wait(&mut self, cancel: &Cancel) -> Option<i32> {
+    /// Waits until the shell exits; returns `None` if the turn is interrupted first.
+    pub(super) async fn wait(&mut self, cancel: &CancelToken) -> Option<i32> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => None,
@@ -65,8 +65,8 @@ impl Shell {
         }
     }
 
-    /// Waits for the end while the output is read.
-    async fn output(&mut self, cancel: &Cancel) -> Option<(i32, String, String)> {
+    /// Reads the output until the shell exits.
+    async fn output(&mut self, cancel: &CancelToken) -> Option<(i32, String, String)> {
         let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let code = {
@@ -76,8 +76,8 @@ impl Shell {
             tokio::select! {
                 code = self.wait(cancel) => {
                     let code = code?;
-                    // The pipes may still hold what was written just before the end.
-                    drop(timeout(LEFT_OPEN, reading).await);
+                    // The pipes may still contain the last output.
+                    drop(timeout(DRAIN_TIMEOUT, reading).await);
                     code
                 }
                 () = &mut reading => self.wait(cancel).await?,
@@ -92,8 +92,8 @@ impl Shell {
         use rustix::process::{Pid, Signal, kill_process_group};
         let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It fails when the group is gone, or has not come to be: then the child alone is left,
-            // and that is killed when it is dropped.
+            // Fails if the group has ended or does not exist yet; then only the child is left,
+            // which is killed on drop.
             kill_process_group(pid, Signal::KILL).ok();
         }
     }
@@ -108,8 +108,8 @@ impl Drop for Shell {
     }
 }
 
-/// Where the output of a shell goes.
-pub(super) enum Output {
+/// The destination of the output of a shell.
+pub(super) enum ShellOutput {
     Captured,
     File(File),
     None,
@@ -117,25 +117,31 @@ pub(super) enum Output {
 
 async fn read(pipe: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
-    // What cannot be read is missing from the output, which is all that can be done.
-    if (&mut pipe).take(KEPT).read_to_end(kept).await.is_ok() {
+    // After a read error, the rest of the output is missing.
+    if (&mut pipe).take(MAX_OUTPUT).read_to_end(kept).await.is_ok() {
         drop(tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await);
     }
 }
 
 impl Engine {
-    pub(super) async fn bash(self: &Arc<Self>, scope: &Scope, call: &Call) -> Option<Done> {
+    pub(super) async fn bash(
+        self: &Arc<Self>,
+        scope: &Scope,
+        call: &ToolCall,
+    ) -> Option<ToolOutput> {
         let command = text(&call.input["command"]);
         if call.input["run_in_background"] == true {
             return Some(self.start_background_shell(call, command).await);
         }
-        let mut shell = match Shell::start(self, command, &Output::Captured) {
+        let mut shell = match Shell::start(self, command, &ShellOutput::Captured) {
             Ok(shell) => shell,
-            Err(error) => return Some(Done::error(&format!("The shell cannot start: {error}"))),
+            Err(error) => {
+                return Some(ToolOutput::error(&format!("The shell cannot start: {error}")));
+            }
         };
-        let limit = call.input["timeout"].as_u64().map_or(LIMIT, Duration::from_millis);
+        let limit = call.input["timeout"].as_u64().map_or(DEFAULT_TIMEOUT, Duration::from_millis);
         let Ok(ended) = timeout(limit, shell.output(&scope.cancel)).await else {
-            return Some(Done::error(&format!("The command took longer than {limit:?}.")));
+            return Some(ToolOutput::error(&format!("The command took longer than {limit:?}.")));
         };
         let (code, stdout, stderr) = ended?;
         let both = [stdout.as_str(), stderr.as_str()];
@@ -143,7 +149,7 @@ impl Engine {
         let both = both.join("\n");
         if code != 0 {
             let text = if both.is_empty() { String::new() } else { format!("\n{both}") };
-            return Some(Done::error(&format!("Exit code {code}{text}")));
+            return Some(ToolOutput::error(&format!("Exit code {code}{text}")));
         }
         let result = Object::new()
             .str("stdout", &stdout)
@@ -151,12 +157,12 @@ impl Engine {
             .plain("interrupted", false)
             .plain("isImage", false)
             .plain("noOutputExpected", is_silent(command));
-        let said = if both.is_empty() { "(no output)" } else { &both };
-        Some(Done { says_success: true, ..Done::text(said, result.done()) })
+        let text = if both.is_empty() { "(no output)" } else { &both };
+        Some(ToolOutput { reports_success: true, ..ToolOutput::text(text, result.done()) })
     }
 }
 
-/// Commands that say nothing when all is well.
+/// Returns whether the command prints nothing on success.
 fn is_silent(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or_default();
     let silent = ["touch", "mkdir", "rm", "mv", "cp", "cd", "chmod", "ln", "true"];

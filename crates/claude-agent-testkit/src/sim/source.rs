@@ -1,4 +1,4 @@
-//! Where the events of an answer come from: a script, or a Messages API on loopback.
+//! The events of an answer, from a script or from a Messages API on loopback.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -7,55 +7,55 @@ use serde_json::Value;
 use tokio::sync::futures::OwnedNotified;
 
 #[cfg(feature = "mock-api")]
-use super::http_source::FromHttp;
+use super::http_source::HttpSource;
 use super::json::text;
 use crate::mock_api::Reply;
 use crate::mock_api::message::{Event, Message};
 use crate::mock_api::reply::Block;
 
-/// What the model said to a request.
-pub(super) enum Said {
+/// The response of the model to a request.
+pub(super) enum ModelResponse {
     Error(ApiFailure),
     Stream(Source),
 }
 
-/// An error of the API, or of the way to it.
+/// An error of the API or of the connection.
 #[derive(Debug)]
 pub(super) struct ApiFailure {
-    /// Nothing if there was no answer at all.
+    /// `None` without an HTTP response.
     pub(super) status: Option<u16>,
     pub(super) kind: String,
     pub(super) message: String,
     pub(super) retry_after: Option<Duration>,
-    /// What the API says about trying again.
+    /// The value of `x-should-retry`.
     pub(super) should_retry: Option<bool>,
 }
 
-/// The events of an answer.
+/// A stream of the events of an answer.
 pub(super) enum Source {
-    Script(Box<FromScript>),
+    Script(Box<ScriptSource>),
     #[cfg(feature = "mock-api")]
-    Http(Box<FromHttp>),
+    Http(Box<HttpSource>),
 }
 
-/// One thing that comes from a source.
-pub(super) enum Next {
+/// The next item of a source.
+pub(super) enum SourceEvent {
     Event(StreamEvent),
-    /// All is said.
+    /// The answer is complete.
     End,
-    /// The connection broke.
+    /// The connection was closed early.
     Cut,
 }
 
 pub(super) struct StreamEvent {
     pub(super) name: String,
     pub(super) json: String,
-    /// The whole block that ends here, where it is known without looking.
+    /// The complete block that ends with this event, if the source knows it.
     pub(super) whole: Option<Block>,
 }
 
 impl Source {
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> SourceEvent {
         match self {
             Self::Script(script) => script.next().await,
             #[cfg(feature = "mock-api")]
@@ -64,20 +64,20 @@ impl Source {
     }
 }
 
-pub(super) struct FromScript {
+pub(super) struct ScriptSource {
     events: std::vec::IntoIter<Event>,
     blocks: std::vec::IntoIter<Block>,
     at: usize,
     pause: Option<Duration>,
     cut_after: Option<usize>,
     held_after: Option<usize>,
-    /// The hold that comes next.
+    /// Whether the next call waits for the release.
     holding: bool,
     released: Option<Pin<Box<OwnedNotified>>>,
     paused: bool,
 }
 
-impl FromScript {
+impl ScriptSource {
     pub(super) fn new(reply: Reply, id: String, model: &str, released: OwnedNotified) -> Self {
         let events = Message { id, model, reply: &reply }.events();
         let first_delta = || events.iter().position(|event| event.name == Event::DELTA);
@@ -95,8 +95,8 @@ impl FromScript {
         }
     }
 
-    /// Can be dropped while it waits: it goes on waiting the next time.
-    async fn next(&mut self) -> Next {
+    /// Returns the next item. Cancel safe: a dropped wait is resumed by the next call.
+    async fn next(&mut self) -> SourceEvent {
         if self.holding {
             if let Some(released) = &mut self.released {
                 released.as_mut().await;
@@ -105,24 +105,24 @@ impl FromScript {
             self.holding = false;
         }
         if self.cut_after.is_some_and(|events| self.at >= events) {
-            return Next::Cut;
+            return SourceEvent::Cut;
         }
         if let Some(pause) = self.pause.filter(|_| self.at > 0 && !self.paused) {
             tokio::time::sleep(pause).await;
             self.paused = true;
         }
         let Some(event) = self.events.next() else {
-            return if self.cut_after.is_some() { Next::Cut } else { Next::End };
+            return if self.cut_after.is_some() { SourceEvent::Cut } else { SourceEvent::End };
         };
         self.holding = self.held_after == Some(self.at);
         self.at += 1;
         self.paused = false;
         let whole = if event.name == "content_block_stop" { self.blocks.next() } else { None };
-        Next::Event(StreamEvent { name: event.name.to_owned(), json: event.json, whole })
+        SourceEvent::Event(StreamEvent { name: event.name.to_owned(), json: event.json, whole })
     }
 }
 
-/// The error in a reply of a script.
+/// Returns the error of a scripted reply.
 pub(super) fn failure_of(reply: &Reply) -> Option<ApiFailure> {
     let error = reply.error.as_ref()?;
     let header = |name: &str| {
@@ -142,7 +142,7 @@ pub(super) fn seconds(text: &str) -> Option<Duration> {
     text.parse().ok().map(Duration::from_secs)
 }
 
-/// Puts a block together from its first event and its deltas; nothing if there is not enough of it.
+/// Assembles a block from its first event and its deltas; returns `None` if it is incomplete.
 pub(super) fn assemble(start: &str, deltas: &[String]) -> Option<Block> {
     let start: Value = serde_json::from_str(start).ok()?;
     let block = &start["content_block"];
@@ -165,8 +165,8 @@ pub(super) fn assemble(start: &str, deltas: &[String]) -> Option<Block> {
     }
 }
 
-/// What stands between the quotes of a field of a delta; kept as it is, since it need not be a
-/// text that a string can hold.
+/// Returns the raw contents of a string field of a delta. They are not decoded, because they need
+/// not be valid Unicode.
 fn piece(event: &str, field: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Outer<'a> {
@@ -178,8 +178,8 @@ fn piece(event: &str, field: &str) -> Option<String> {
     Some(literal.strip_prefix('"')?.strip_suffix('"')?.to_owned())
 }
 
-/// How many characters of thinking an event brings.
-pub(super) fn thinking_in(event: &str) -> usize {
+/// Returns the number of thinking characters in an event.
+pub(super) fn thinking_length(event: &str) -> usize {
     piece(event, "thinking").map_or(0, |piece| piece.chars().count())
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_put_together_from_its_pieces() {
+    fn a_block_is_assembled_from_its_deltas() {
         let start =
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#;
         let delta = |text: &str| {

@@ -1,4 +1,4 @@
-//! What a simulated CLI remembers.
+//! The state of a simulated CLI.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,78 +6,78 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use super::accounts::Accounts;
 use super::checkpoint::Checkpoints;
+use super::deferred::DeferredReplay;
 use super::hooks::Hooks;
-use super::mcp_server::Server;
-use super::replay::Replay;
-use super::rules::Rule;
+use super::mcp_server::McpServer;
+use super::permission_rule::PermissionRule;
 use super::tasks::Task;
+use super::usage::UsageTotals;
 
-/// Everything that changes while the CLI runs.
+/// The mutable state of a session.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct SessionState {
     pub(super) session_id: String,
     pub(super) model: String,
     pub(super) mode: String,
-    /// The mode to go back to when a plan was agreed to.
+    /// The permission mode to restore after plan mode.
     pub(super) mode_before_plan: Option<String>,
-    pub(super) allow: Vec<Rule>,
-    pub(super) deny: Vec<Rule>,
+    pub(super) allow: Vec<PermissionRule>,
+    pub(super) deny: Vec<PermissionRule>,
     pub(super) directories: Vec<String>,
     pub(super) hooks: Hooks,
-    /// Agents that the host brought along: name and definition.
+    /// The agents that the host defined: name and definition.
     pub(super) agents: BTreeMap<String, Value>,
     pub(super) forward_subagent_text: bool,
-    /// The system prompt of the handshake, in its parts.
+    /// The parts of the system prompt from `initialize`.
     pub(super) own_prompt: Option<Vec<String>>,
     pub(super) appended_prompt: Option<String>,
-    /// Whether the handshake asked for an answer of some shape.
+    /// Whether `initialize` requested structured output.
     pub(super) wants_schema: bool,
     pub(super) conversation: Arc<Mutex<Conversation>>,
-    pub(super) queue: VecDeque<Queued>,
-    /// The messages that this process has accepted; a second one of the same id is ignored.
+    pub(super) queue: VecDeque<QueuedMessage>,
+    /// The ids of accepted messages; duplicates are ignored.
     pub(super) accepted: BTreeSet<String>,
-    /// The messages of the conversation that was resumed.
+    /// The ids of the messages in the resumed conversation.
     pub(super) known: BTreeSet<String>,
-    pub(super) turn: Option<Arc<TurnInfo>>,
-    /// The deferred call of the resumed session, until its replay begins.
-    pub(super) replay: Option<Replay>,
-    pub(super) told: Told,
-    /// Stdin has ended: nobody answers any more.
+    pub(super) turn: Option<Arc<ActiveTurn>>,
+    /// The deferred call of the resumed session, until its replay starts.
+    pub(super) replay: Option<DeferredReplay>,
+    pub(super) status: SessionStatus,
+    /// Whether stdin has reached EOF, after which no responses arrive.
     pub(super) stdin_closed: bool,
-    /// Everything that stood on stdin has been dealt with.
+    /// Whether all lines of stdin have been handled.
     pub(super) input_ended: bool,
-    pub(super) pending: Vec<Pending>,
-    pub(super) accounts: Accounts,
+    pub(super) pending: Vec<PendingRequest>,
+    pub(super) usage: UsageTotals,
     pub(super) results: u64,
     pub(super) last_was_error: bool,
-    pub(super) servers: Vec<Arc<Server>>,
+    pub(super) servers: Vec<Arc<McpServer>>,
     pub(super) tasks: Vec<Arc<Task>>,
-    pub(super) todo: Vec<Todo>,
+    pub(super) todo: Vec<TodoItem>,
     pub(super) checkpoints: Checkpoints,
     pub(super) worktree: Option<String>,
     pub(super) prompt_id: String,
     pub(super) title: Option<String>,
 }
 
-impl State {
-    /// Whether an agent works in the background. Shells do not count.
+impl SessionState {
+    /// Returns whether a background agent is running. Shells do not count.
     pub(super) fn has_running_agents(&self) -> bool {
-        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_open())
+        self.tasks.iter().any(|task| task.is_agent() && task.is_background() && task.is_unsettled())
     }
 }
 
-/// What the host was last told about the session.
+/// The status of the session, as reported to the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SessionStatus {
     #[default]
     Idle,
     Running,
     RequiresAction,
 }
 
-impl Told {
+impl SessionStatus {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -89,11 +89,11 @@ impl Told {
 
 /// A message that waits for its turn.
 #[derive(Debug, Clone)]
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     pub(super) uuid: Option<String>,
     pub(super) content: Value,
     pub(super) priority: Priority,
-    /// Set when the CLI itself is the sender: a task has ended.
+    /// Set if the message comes from the CLI because a task has ended.
     pub(super) origin: Option<Origin>,
 }
 
@@ -104,29 +104,29 @@ pub(super) enum Priority {
     Later,
 }
 
-/// Where a turn comes from that no message of the host started.
+/// The origin of a turn that was not started by a message of the host.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) run_id: String,
 }
 
-/// The turn that runs.
+/// The running turn.
 #[derive(Debug)]
-pub(super) struct TurnInfo {
+pub(super) struct ActiveTurn {
     pub(super) cancel: watch::Sender<bool>,
-    pub(super) batch: Vec<Queued>,
-    /// Whether the host knows that it has started.
+    pub(super) batch: Vec<QueuedMessage>,
+    /// Whether its start has been reported to the host.
     pub(super) started: bool,
-    /// The deferred call that is replayed in place of prompts.
-    pub(super) replay: Option<Replay>,
+    /// The deferred call that is replayed instead of prompts.
+    pub(super) replay: Option<DeferredReplay>,
 }
 
-/// Tells a turn or task that it is to end.
+/// Signals that a turn or task is cancelled.
 #[derive(Debug, Clone)]
-pub(super) struct Cancel(watch::Receiver<bool>);
+pub(super) struct CancelToken(watch::Receiver<bool>);
 
-impl Cancel {
-    pub(super) fn of(sender: &watch::Sender<bool>) -> Self {
+impl CancelToken {
+    pub(super) fn new(sender: &watch::Sender<bool>) -> Self {
         Self(sender.subscribe())
     }
 
@@ -134,7 +134,7 @@ impl Cancel {
         *self.0.borrow()
     }
 
-    /// Returns when the turn is cancelled; never if nobody can do so any more.
+    /// Completes when the turn is cancelled; never completes once the sender is dropped.
     pub(super) async fn cancelled(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|cancelled| *cancelled).await.is_err() {
@@ -143,59 +143,59 @@ impl Cancel {
     }
 }
 
-/// A request of the CLI that the host has not answered.
-pub(super) struct Pending {
+/// A control request that the host has not responded to.
+pub(super) struct PendingRequest {
     pub(super) id: String,
     pub(super) kind: PendingKind,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) response: oneshot::Sender<HostResponse>,
 }
 
-/// What a pending request is about; decides how it is withdrawn.
+/// The context of a pending request, which determines how it is cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PendingKind {
-    /// Part of the running turn: an interrupt withdraws it.
+    /// Part of the running turn: an interrupt cancels it.
     Turn,
-    /// A call of an in-process server: it is withdrawn in the words of MCP.
+    /// A call to a tool of the host: it is cancelled with an MCP notification.
     McpCall { server: String, rpc_id: u64 },
-    /// Beside any turn.
+    /// Outside any turn.
     Session,
 }
 
-/// What the host said to a request.
+/// The response of the host to a control request.
 #[derive(Debug, Clone)]
-pub(super) enum Answer {
+pub(super) enum HostResponse {
     Success(Value),
     Error(String),
-    /// Stdin closed first.
-    Gone,
+    /// Stdin was closed first.
+    Closed,
 }
 
-/// An entry of the task list that the model keeps.
+/// An entry of the task list of the model.
 #[derive(Debug, Clone)]
-pub(super) struct Todo {
+pub(super) struct TodoItem {
     pub(super) subject: String,
     pub(super) description: String,
     pub(super) status: String,
 }
 
-/// What the model has seen: the messages of an API request.
+/// The messages of a conversation, as in an API request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversation {
-    pub(super) entries: Vec<Entry>,
-    /// What is written down is not added to any more.
+    pub(super) entries: Vec<ConversationEntry>,
+    /// The number of entries that have been written to the transcript, which never change again.
     pub(super) sealed: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct ConversationEntry {
     pub(super) role: &'static str,
-    /// Tells the messages of the model apart; empty for the user's.
+    /// The id of an assistant message; empty for the user.
     pub(super) id: String,
     pub(super) blocks: Vec<Value>,
 }
 
 impl Conversation {
-    /// Adds to what the user said last, or begins a new entry: roles alternate.
+    /// Appends to the last user entry, or adds a new entry, because roles alternate.
     pub(super) fn user(&mut self, blocks: Vec<Value>) {
         if blocks.is_empty() {
             return;
@@ -203,7 +203,7 @@ impl Conversation {
         let open = self.entries.len() > self.sealed;
         match self.entries.last_mut().filter(|_| open) {
             Some(entry) if entry.role == "user" => entry.blocks.extend(blocks),
-            _ => self.entries.push(Entry { role: "user", id: String::new(), blocks }),
+            _ => self.entries.push(ConversationEntry { role: "user", id: String::new(), blocks }),
         }
     }
 
@@ -211,11 +211,11 @@ impl Conversation {
         self.user(vec![json!({"type": "text", "text": text})]);
     }
 
-    /// Adds a block to the message of this id.
+    /// Adds a block to the assistant message with this id.
     pub(super) fn assistant(&mut self, id: &str, block: Value) {
         match self.entries.last_mut() {
             Some(entry) if entry.role == "assistant" && entry.id == id => entry.blocks.push(block),
-            _ => self.entries.push(Entry {
+            _ => self.entries.push(ConversationEntry {
                 role: "assistant",
                 id: id.to_owned(),
                 blocks: vec![block],
@@ -229,7 +229,7 @@ impl Conversation {
     }
 }
 
-/// The blocks of a `content` field, which is a text or a list.
+/// Returns the blocks of a `content` field, which is a string or a list.
 pub(super) fn content_blocks(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(blocks) => blocks.clone(),
@@ -238,14 +238,14 @@ pub(super) fn content_blocks(content: &Value) -> Vec<Value> {
     }
 }
 
-/// The texts of a `content` field.
+/// Returns the texts of a `content` field.
 pub(super) fn content_text(content: &Value) -> String {
     let blocks = content_blocks(content);
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block["text"].as_str()).collect();
     texts.join("\n")
 }
 
-/// Locks a mutex under which no foreign code runs, so that a poisoned one is still whole.
+/// Locks a mutex under which no user code runs, so a poisoned one is still consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

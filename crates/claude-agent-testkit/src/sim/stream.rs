@@ -1,4 +1,4 @@
-//! One answer of the model, as it comes in.
+//! Streams one answer of the model to the host.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -7,26 +7,26 @@ use serde_json::Value;
 
 use super::engine::Engine;
 use super::json::{Object, text};
-use super::lines::MessageHead;
-use super::round::Round;
-use super::scope::{Call, Scope};
-use super::source::{Next, Source, StreamEvent, assemble, thinking_in};
+use super::messages::MessageHead;
+use super::scope::{Scope, ToolCall};
+use super::source::{Source, SourceEvent, StreamEvent, assemble, thinking_length};
 use super::state::lock;
+use super::tool_batch::ToolBatch;
 use crate::mock_api::message::{Event, whole_block};
 use crate::mock_api::reply::Block;
 
-/// How an answer came to its end.
+/// How an answer ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Streamed {
+pub(super) enum StreamEnd {
     Whole {
         stop_reason: String,
     },
-    /// The connection broke.
+    /// The connection was closed early.
     Cut,
     Interrupted,
 }
 
-/// An answer on its way to the host.
+/// An answer that is being streamed to the host.
 pub(super) struct Stream<'a> {
     engine: &'a Engine,
     scope: &'a Scope,
@@ -34,7 +34,7 @@ pub(super) struct Stream<'a> {
     model: String,
     input_tokens: u64,
     stop_reason: String,
-    /// The block that comes in: its number, its beginning, what has come of it.
+    /// The current block: its index, its first event and its deltas.
     block: usize,
     start: String,
     deltas: Vec<String>,
@@ -57,67 +57,67 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Writes the answer; tools begin as soon as their calls are complete.
-    pub(super) async fn run(&mut self, mut source: Source, round: &mut Round<'_>) -> Streamed {
+    /// Writes the answer; each tool starts as soon as its call is complete.
+    pub(super) async fn run(&mut self, mut source: Source, batch: &mut ToolBatch<'_>) -> StreamEnd {
         loop {
             let next = tokio::select! {
                 biased;
                 () = self.scope.cancel.cancelled() => None,
                 next = source.next() => Some(next),
-                () = round.drive() => None,
+                () = batch.drive() => None,
             };
-            round.settle().await;
+            batch.finish_writes().await;
             match next {
-                Some(Next::Event(event)) => self.event(event, round).await,
-                Some(Next::Cut) => {
-                    self.account_cut();
-                    self.abandon("0").await;
-                    return Streamed::Cut;
+                Some(SourceEvent::Event(event)) => self.handle_event(event, batch).await,
+                Some(SourceEvent::Cut) => {
+                    self.record_cut_usage();
+                    self.emit_abandoned("0").await;
+                    return StreamEnd::Cut;
                 }
-                Some(Next::End) => {
+                Some(SourceEvent::End) => {
                     let stop_reason = std::mem::take(&mut self.stop_reason);
-                    return Streamed::Whole { stop_reason };
+                    return StreamEnd::Whole { stop_reason };
                 }
-                None => return self.interrupted(round.is_empty()).await,
+                None => return self.handle_interrupt(batch.is_empty()).await,
             }
         }
     }
 
-    fn account(&self, output: u64) {
+    fn record_usage(&self, output: u64) {
         self.scope.counts.add(self.input_tokens, output);
-        self.engine.state().accounts.add(&self.model, self.input_tokens, output);
+        self.engine.state().usage.add(&self.model, self.input_tokens, output);
     }
 
-    /// Counts what was known of a response when the connection broke.
-    fn account_cut(&self) {
+    /// Counts the input tokens of a response that was cut.
+    fn record_cut_usage(&self) {
         if !self.model.is_empty() {
             self.scope.counts.input.fetch_add(self.input_tokens, Ordering::Relaxed);
-            self.engine.state().accounts.add(&self.model, self.input_tokens, 0);
+            self.engine.state().usage.add(&self.model, self.input_tokens, 0);
         }
     }
 
-    async fn event(&mut self, event: StreamEvent, round: &mut Round<'_>) {
+    async fn handle_event(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
         match event.name.as_str() {
-            "message_start" => self.started(&event.json).await,
-            Event::DELTA => self.delta(event.json).await,
-            "content_block_stop" => self.block_ended(event, round).await,
+            "message_start" => self.handle_message_start(&event.json).await,
+            Event::DELTA => self.handle_delta(event.json).await,
+            "content_block_stop" => self.handle_block_stop(event, batch).await,
             "content_block_start" => {
                 self.deltas.clear();
                 self.start = event.json;
-                self.partial(&self.start, self.thinking_display()).await;
+                self.emit_partial(&self.start, self.thinking_display()).await;
             }
             name => {
                 if name == "message_delta" {
                     let value: Value = serde_json::from_str(&event.json).unwrap_or_default();
                     text(&value["delta"]["stop_reason"]).clone_into(&mut self.stop_reason);
-                    self.account(value["usage"]["output_tokens"].as_u64().unwrap_or_default());
+                    self.record_usage(value["usage"]["output_tokens"].as_u64().unwrap_or_default());
                 }
-                self.partial(&event.json, Object::new()).await;
+                self.emit_partial(&event.json, Object::new()).await;
             }
         }
     }
 
-    async fn started(&mut self, json: &str) {
+    async fn handle_message_start(&mut self, json: &str) {
         let value: Value = serde_json::from_str(json).unwrap_or_default();
         let message = &value["message"];
         text(&message["id"]).clone_into(&mut self.id);
@@ -134,16 +134,16 @@ impl<'a> Stream<'a> {
             .str("thinking_display", "updates")
             .str("api_message_id", &self.id)
             .fields(&prompts);
-        self.engine.say("stream_event", line).await;
+        self.engine.emit("stream_event", line).await;
     }
 
-    async fn delta(&mut self, json: String) {
+    async fn handle_delta(&mut self, json: String) {
         let mut extra = Object::new();
         if self.is_thinking() && !json.contains(r#""type":"signature_delta""#) {
             extra = self.thinking_display();
-            self.count_thinking(thinking_in(&json)).await;
+            self.count_thinking(thinking_length(&json)).await;
         }
-        self.partial(&json, extra).await;
+        self.emit_partial(&json, extra).await;
         self.deltas.push(json);
     }
 
@@ -169,34 +169,34 @@ impl<'a> Stream<'a> {
             .plain("estimated_tokens_delta", tokens);
         let prompt = self.scope.first_prompt();
         let then = Object::new().some_str("user_message_uuid", prompt.as_deref());
-        self.engine.system_then("thinking_tokens", fields, then).await;
+        self.engine.emit_system_with("thinking_tokens", fields, then).await;
     }
 
-    async fn block_ended(&mut self, event: StreamEvent, round: &mut Round<'_>) {
+    async fn handle_block_stop(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
         let block = event.whole.or_else(|| assemble(&self.start, &self.deltas));
         if let Some(block) = &block {
-            self.show(block, &whole_block(block)).await;
+            self.emit_block(block, &whole_block(block)).await;
         }
-        self.partial(&event.json, Object::new()).await;
+        self.emit_partial(&event.json, Object::new()).await;
         if let Some(Block::Tool { id, name, input }) = block {
-            round.add(Call { id, name, input }).await;
-            round.settle().await;
+            batch.add(ToolCall { id, name, input }).await;
+            batch.finish_writes().await;
         }
         self.deltas.clear();
         self.block += 1;
     }
 
-    /// Shows a whole block to the host and remembers it.
-    async fn show(&self, block: &Block, json: &str) {
+    /// Writes a complete block and adds it to the conversation.
+    async fn emit_block(&self, block: &Block, json: &str) {
         let value = serde_json::from_str(json).unwrap_or_else(|_| lossy(block));
         lock(&self.scope.conversation).assistant(&self.id, value);
         let uuid = self.engine.ids.uuid();
         let mut json = Cow::Borrowed(json);
-        if let Some(literal) = literal_of(block) {
-            let displayed = self.engine.display_hook(self.scope, &literal).await;
+        if let Some(literal) = text_literal(block) {
+            let displayed = self.engine.run_display_hooks(self.scope, &literal).await;
             lock(&self.scope.last_text).clone_from(displayed.as_ref().unwrap_or(&literal));
             match displayed.as_deref() {
-                // A hidden text has no line at all.
+                // A text that a hook hides is not written at all.
                 Some("\"\"") => return,
                 Some(text) => json = Cow::Owned(Object::typed("text").raw("text", text).done()),
                 None => {}
@@ -212,8 +212,8 @@ impl<'a> Stream<'a> {
             Block::Tool { id, name, .. } => self.engine.tool_use_meta(id, name),
             Block::Text(_) | Block::RawText(_) => Object::new(),
         };
-        self.engine.tell_progress(self.scope, block).await;
-        self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
+        self.engine.emit_task_progress(self.scope, block).await;
+        self.engine.emit_assistant(self.scope, &self.head(&uuid), &json, fields).await;
     }
 
     fn head<'s>(&'s self, uuid: &'s str) -> MessageHead<'s> {
@@ -221,35 +221,35 @@ impl<'a> Stream<'a> {
         MessageHead { id: &self.id, model: &self.model, input_tokens, uuid }
     }
 
-    /// The host has interrupted: what came until then is kept.
-    async fn interrupted(&mut self, no_tools: bool) -> Streamed {
-        let from = match self.part() {
+    /// Handles an interrupt: the partial block is written.
+    async fn handle_interrupt(&mut self, no_tools: bool) -> StreamEnd {
+        let from = match self.partial_block() {
             Some(json) => {
                 let uuid = self.engine.ids.uuid();
                 let fields = Object::new().plain("aborted", true);
-                self.engine.assistant(self.scope, &self.head(&uuid), &json, fields).await;
+                self.engine.emit_assistant(self.scope, &self.head(&uuid), &json, fields).await;
                 self.block + 1
             }
             None => self.block,
         };
         if no_tools {
             let text = "[Request interrupted by user]";
-            self.engine.user_text(self.scope, text, Object::new()).await;
+            self.engine.emit_user_text(self.scope, text, Object::new()).await;
         }
-        self.partial_end(from).await;
-        Streamed::Interrupted
+        self.emit_partial_end(from).await;
+        StreamEnd::Interrupted
     }
 
-    /// The part of a text or thought that has come.
-    fn part(&self) -> Option<String> {
+    /// Returns the partial text or thinking block.
+    fn partial_block(&self) -> Option<String> {
         let block = assemble(&self.start, &self.deltas).filter(|_| !self.deltas.is_empty())?;
         (!matches!(block, Block::Tool { .. })).then(|| whole_block(&block))
     }
 
-    /// Closes what a client of partial messages has open.
-    async fn partial_end(&self, from: usize) {
+    /// Writes the events that close a partial message.
+    async fn emit_partial_end(&self, from: usize) {
         let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
-        self.partial(&stop, Object::new()).await;
+        self.emit_partial(&stop, Object::new()).await;
         let usage = format!(
             r#"{{"output_tokens_details":{{"thinking_tokens":0}},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"input_tokens":{},"iterations":[],"output_tokens":0,"server_tool_use":{{"web_search_requests":0,"web_fetch_requests":0}},"fallback_credit":null}}"#,
             self.input_tokens
@@ -259,17 +259,17 @@ impl<'a> Stream<'a> {
         let end = format!(
             r#"{{"type":"message_delta","context_management":null,"delta":{delta},"usage":{usage}}}"#
         );
-        self.partial(&end, Object::new()).await;
-        self.message_stop(&from.to_string()).await;
+        self.emit_partial(&end, Object::new()).await;
+        self.emit_message_stop(&from.to_string()).await;
     }
 
-    async fn abandon(&self, from: &str) {
+    async fn emit_abandoned(&self, from: &str) {
         let stop = format!(r#"{{"type":"content_block_stop","index":{}}}"#, self.block);
-        self.partial(&stop, Object::new()).await;
-        self.message_stop(from).await;
+        self.emit_partial(&stop, Object::new()).await;
+        self.emit_message_stop(from).await;
     }
 
-    async fn message_stop(&self, from: &str) {
+    async fn emit_message_stop(&self, from: &str) {
         let abandoned =
             Object::new().str("api_message_id", &self.id).raw("from_block_index", from).done();
         let extra = Object::new().raw("abandoned_blocks", &abandoned);
@@ -278,29 +278,29 @@ impl<'a> Stream<'a> {
                 .stream_event(r#"{"type":"message_stop"}"#)
                 .str("api_message_id", &self.id)
                 .fields(&extra);
-            self.engine.say("stream_event", line).await;
+            self.engine.emit("stream_event", line).await;
         }
     }
 
-    async fn partial(&self, event: &str, extra: Object) {
+    async fn emit_partial(&self, event: &str, extra: Object) {
         if !self.engine.launch.partial || self.scope.is_agent() {
             return;
         }
         let line = self.stream_event(event).fields(&extra).str("api_message_id", &self.id);
-        self.engine.say("stream_event", line).await;
+        self.engine.emit("stream_event", line).await;
     }
 
     fn stream_event(&self, event: &str) -> Object {
         Object::typed("stream_event")
             .raw("event", event)
             .str("session_id", &self.engine.session_id())
-            .fields(&self.scope.parent())
+            .fields(&self.scope.parent_fields())
             .str("uuid", &self.engine.ids.uuid())
     }
 }
 
-/// A text as a JSON string, as it is to be passed on.
-fn literal_of(block: &Block) -> Option<String> {
+/// Returns a text block as a JSON string.
+fn text_literal(block: &Block) -> Option<String> {
     match block {
         Block::Text(text) => Some(super::json::quoted(text)),
         Block::RawText(literal) => Some(literal.clone()),
@@ -308,13 +308,13 @@ fn literal_of(block: &Block) -> Option<String> {
     }
 }
 
-/// What a tree of values can hold of a literal that is not quite JSON.
+/// Returns a valid JSON value for a literal that is not quite JSON.
 fn lossy(block: &Block) -> Value {
-    let literal = literal_of(block).unwrap_or_default();
+    let literal = text_literal(block).unwrap_or_default();
     serde_json::json!({"type": "text", "text": literal.trim_matches('"')})
 }
 
-/// The text of a JSON string, as far as it is one.
+/// Returns the text of a JSON string; an invalid literal is returned without its quotes.
 pub(super) fn unquoted(literal: &str) -> String {
     serde_json::from_str::<Value>(literal)
         .map_or_else(|_| literal.trim_matches('"').to_owned(), |value| text(&value).to_owned())

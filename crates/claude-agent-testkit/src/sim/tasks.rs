@@ -1,9 +1,10 @@
-//! What goes on in the background: shells and agents, and what is told of them.
+//! Background tasks: shells and agents, and the messages about them.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -12,41 +13,41 @@ use tokio::time::Instant;
 use super::engine::Engine;
 use super::ids::now_ms;
 use super::json::{Object, array, text};
-use super::scope::Call;
-use super::shell::{Output, Shell};
-use super::state::{Cancel, Origin, Priority, Queued};
-use super::tools::Done;
+use super::scope::ToolCall;
+use super::shell::{Shell, ShellOutput};
+use super::state::{CancelToken, Origin, Priority, QueuedMessage};
+use super::tools::ToolOutput;
 
-/// A shell in the background, or an agent.
+/// A background shell or an agent.
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) run_id: String,
     pub(super) tool_use_id: String,
     pub(super) description: String,
-    /// The kind of agent; a shell has none.
+    /// The type of the agent; `None` for a shell.
     pub(super) agent: Option<String>,
     pub(super) background: bool,
     pub(super) prompt: Option<String>,
     pub(super) cancel: watch::Sender<bool>,
     pub(super) began: Instant,
     running: AtomicBool,
-    /// Whether nothing follows from it any more.
+    /// Whether the task no longer has any effect on the session.
     settled: AtomicBool,
-    /// Whether the host has been told of its end.
-    told: watch::Sender<bool>,
+    /// Becomes `true` once the end has been reported to the host.
+    end_reported: watch::Sender<bool>,
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum TaskEnd {
     Completed,
     Failed,
     Stopped,
 }
 
-impl Ended {
-    /// In `task_updated` and in `task_notification`.
+impl TaskEnd {
+    /// Returns the names in `task_updated` and in `task_notification`.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Completed => ("completed", "completed"),
@@ -59,7 +60,7 @@ impl Ended {
 impl Task {
     pub(super) fn new(
         engine: &Engine,
-        call: &Call,
+        call: &ToolCall,
         agent: Option<String>,
         background: bool,
     ) -> Self {
@@ -78,7 +79,7 @@ impl Task {
             began: Instant::now(),
             running: AtomicBool::new(true),
             settled: AtomicBool::new(false),
-            told: watch::Sender::new(false),
+            end_reported: watch::Sender::new(false),
         }
     }
 
@@ -90,8 +91,8 @@ impl Task {
         self.background
     }
 
-    /// Whether the model may still hear of it.
-    pub(super) fn is_open(&self) -> bool {
+    /// Returns whether the model may still be notified about the task.
+    pub(super) fn is_unsettled(&self) -> bool {
         !self.settled.load(Relaxed)
     }
 
@@ -109,11 +110,11 @@ impl Task {
 }
 
 impl Engine {
-    /// Tells that a task has begun.
-    pub(super) async fn task_started(&self, task: &Arc<Task>) {
+    /// Reports that a task has started.
+    pub(super) async fn emit_task_started(&self, task: &Arc<Task>) {
         self.state().tasks.push(Arc::clone(task));
         if task.background {
-            self.tell_background_tasks().await;
+            self.emit_background_tasks().await;
         }
         let mut fields = Object::new()
             .str("task_id", &task.id)
@@ -126,26 +127,26 @@ impl Engine {
             fields = fields.plain("spawn_depth", 1);
         }
         fields = fields.str("task_type", task.kind()).some_str("prompt", task.prompt.as_deref());
-        self.system("task_started", fields).await;
+        self.emit_system("task_started", fields).await;
     }
 
-    /// Tells that a task has ended.
-    pub(super) async fn task_ended(
+    /// Reports that a task has ended.
+    pub(super) async fn emit_task_ended(
         &self,
         task: &Task,
-        ended: Ended,
+        ended: TaskEnd,
         summary: &str,
         usage: Option<&str>,
     ) {
         if task.background {
-            drop(self.floor.lock().await);
+            drop(self.result_lock.lock().await);
         }
         task.running.store(false, Relaxed);
         let (updated, notified) = ended.names();
         let patch = Object::new().str("status", updated).plain("end_time", now_ms()).done();
         let fields =
             Object::new().str("task_id", &task.id).str("run_id", &task.run_id).raw("patch", &patch);
-        self.system("task_updated", fields).await;
+        self.emit_system("task_updated", fields).await;
         let mut fields = Object::new()
             .str("task_id", &task.id)
             .str("run_id", &task.run_id)
@@ -156,16 +157,16 @@ impl Engine {
         if let Some(usage) = usage {
             fields = fields.raw("usage", usage);
         }
-        self.system("task_notification", fields).await;
+        self.emit_system("task_notification", fields).await;
         if task.background {
-            self.tell_background_tasks().await;
+            self.emit_background_tasks().await;
         }
-        task.told.send_replace(true);
+        task.end_reported.send_replace(true);
     }
 
-    pub(super) async fn tell_background_tasks(&self) {
+    pub(super) async fn emit_background_tasks(&self) {
         let tasks = self.background_tasks_json();
-        self.system("background_tasks_changed", Object::new().raw("tasks", &tasks)).await;
+        self.emit_system("background_tasks_changed", Object::new().raw("tasks", &tasks)).await;
     }
 
     pub(super) fn background_tasks_json(&self) -> String {
@@ -182,31 +183,31 @@ impl Engine {
         }))
     }
 
-    /// The model hears of the end of a task in a turn of its own.
+    /// Notifies the model of the end of a task, in a separate turn.
     pub(super) async fn notify_model(&self, task: &Task, text: &str) {
-        // As a reminder: it is no prompt of the user's.
+        // A reminder, because it is not a prompt of the user.
         let content = format!("<system-reminder>\n{text}\n</system-reminder>");
         let origin = Some(Origin { run_id: task.run_id.clone() });
         let (content, priority) = (Value::from(content), Priority::Next);
-        self.enqueue(Queued { uuid: None, content, priority, origin }).await;
+        self.enqueue(QueuedMessage { uuid: None, content, priority, origin }).await;
     }
 
     pub(super) async fn start_background_shell(
         self: &Arc<Self>,
-        call: &Call,
+        call: &ToolCall,
         command: &str,
-    ) -> Done {
+    ) -> ToolOutput {
         let task = Arc::new(Task::new(self, call, None, true));
         let path = self.output_file(&task.id);
         let file =
             path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&path));
-        // A shell without a place for its output runs all the same.
-        let output = file.map_or(Output::None, Output::File);
+        // A shell whose output file cannot be created runs without one.
+        let output = file.map_or(ShellOutput::None, ShellOutput::File);
         let shell = match Shell::start(self, command, &output) {
             Ok(shell) => shell,
-            Err(error) => return Done::error(&format!("The shell cannot start: {error}")),
+            Err(error) => return ToolOutput::error(&format!("The shell cannot start: {error}")),
         };
-        self.task_started(&task).await;
+        self.emit_task_started(&task).await;
         let (engine, watched, command) = (Arc::clone(self), Arc::clone(&task), command.to_owned());
         self.spawn(async move { engine.watch_shell(shell, &watched, &command).await });
         let text = format!("Running in the background as {}; output: {}", task.id, path.display());
@@ -217,52 +218,53 @@ impl Engine {
             .plain("isImage", false)
             .plain("noOutputExpected", false)
             .str("backgroundTaskId", &task.id);
-        Done { says_success: true, ..Done::text(&text, result.done()) }
+        ToolOutput { reports_success: true, ..ToolOutput::text(&text, result.done()) }
     }
 
     async fn watch_shell(&self, mut shell: Shell, task: &Task, command: &str) {
-        let cancel = Cancel::of(&task.cancel);
+        let cancel = CancelToken::new(&task.cancel);
         let Some(code) = shell.wait(&cancel).await else {
             drop(shell);
-            self.task_ended(task, Ended::Stopped, command, None).await;
+            self.emit_task_ended(task, TaskEnd::Stopped, command, None).await;
             self.changed.notify_one();
             return;
         };
-        let ended = if code == 0 { Ended::Completed } else { Ended::Failed };
+        let ended = if code == 0 { TaskEnd::Completed } else { TaskEnd::Failed };
         let summary = format!("Background command {command:?} ended with exit code {code}");
-        self.task_ended(task, ended, &summary, None).await;
+        self.emit_task_ended(task, ended, &summary, None).await;
         self.notify_model(task, &summary).await;
     }
 
-    /// Stops a task and waits until its end was told; one that does not exist counts as stopped.
+    /// Stops a task and waits until its end has been reported. Returns `false` if it is not
+    /// running.
     pub(super) async fn stop_task(&self, id: &str) -> bool {
         let task = self.state().tasks.iter().find(|task| task.id == id).cloned();
         let Some(task) = task.filter(|task| task.background && task.is_running()) else {
             return false;
         };
-        let mut told = task.told.subscribe();
+        let mut end_reported = task.end_reported.subscribe();
         task.cancel.send_replace(true);
-        // The sender lives in the task, which is held here.
-        drop(told.wait_for(|told| *told).await);
+        // The sender lives in the task, which is held here, so this does not fail.
+        drop(end_reported.wait_for(|end_reported| *end_reported).await);
         true
     }
 
-    pub(super) async fn stop_task_tool(&self, input: &Value) -> Done {
+    pub(super) async fn stop_task_tool(&self, input: &Value) -> ToolOutput {
         let id = text(&input["task_id"]);
         if self.stop_task(id).await {
-            return Done::text("Stopped.", Object::new().str("task_id", id).done());
+            return ToolOutput::text("Stopped.", Object::new().str("task_id", id).done());
         }
-        Done::error(&format!("There is no task {id}."))
+        ToolOutput::error(&format!("There is no task {id}."))
     }
 
-    /// Where the output of a task goes.
+    /// Returns the path of the output file of a task.
     pub(super) fn output_file(&self, id: &str) -> PathBuf {
         self.temporary_directory().join("tasks").join(format!("{id}.output"))
     }
 
-    /// A directory of this session below that for temporary files. It goes when the CLI goes.
+    /// Returns the temporary directory of this session, which is removed when the CLI exits.
     fn temporary_directory(&self) -> PathBuf {
-        let path = self.temporary.get_or_init(|| {
+        let path = self.temp_dir.get_or_init(|| {
             let named = self.launch.var("CLAUDE_CODE_TMPDIR").or(self.launch.var("TMPDIR"));
             let base = named.map_or_else(std::env::temp_dir, PathBuf::from);
             base.join("claude-sim").join(self.session_id())

@@ -1,10 +1,10 @@
-//! Which tools the model has: the default ones, `--tools`, rules, schemas and servers.
+//! The list of tools: the defaults, `--tools`, permission rules, schemas and MCP servers.
 
 use super::engine::Engine;
-use super::rules::Rule;
-use super::state::State;
+use super::permission_rule::PermissionRule;
+use super::state::SessionState;
 
-/// The tools that are there unless something says otherwise.
+/// The tools that are available by default.
 const DEFAULT: [&str; 22] = [
     "Task",
     "Bash",
@@ -30,19 +30,20 @@ const DEFAULT: [&str; 22] = [
     "Write",
 ];
 
-/// Tools that need a host that is asked for permission.
+/// Tools that require a host that handles permission requests.
 const ASKING: [&str; 3] = ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
 
-/// What stands in for the shell where it is denied.
+/// The tools that replace the shell if it is denied.
 const SEARCH: [&str; 2] = ["Glob", "Grep"];
 
-/// Tools that are there only if they are asked for. A rule that allows one of a group brings all.
+/// Tools that are available only on request. A rule that allows one tool of a group enables the
+/// whole group.
 const ON_REQUEST: [&[&str]; 2] = [&SEARCH, &["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"]];
 
-/// The list of tools that stands for the default ones.
+/// The value of `--tools` that selects the default tools.
 const DEFAULT_LIST: &str = "default";
 
-/// The name under which a tool is listed.
+/// Returns the current name of a tool.
 fn current_name(name: &str) -> &str {
     match name {
         "Agent" => "Task",
@@ -51,27 +52,28 @@ fn current_name(name: &str) -> &str {
     }
 }
 
-/// The name under which the model is offered a listed tool.
+/// Returns the name under which a listed tool is offered to the model.
 pub(super) fn name_for_model(listed: &str) -> &str {
     if listed == "Task" { "Agent" } else { listed }
 }
 
-fn denies(rules: &[Rule], name: &str) -> bool {
+fn is_denied(rules: &[PermissionRule], name: &str) -> bool {
     rules.iter().any(|rule| {
-        rule.is_whole(name) || rule.content.is_none() && current_name(&rule.tool) == name
+        rule.covers_all(name) || rule.content.is_none() && current_name(&rule.tool) == name
     })
 }
 
 impl Engine {
-    /// Whether the model has this tool.
-    pub(super) fn offers(&self, name: &str) -> bool {
+    /// Returns whether the model has this tool.
+    pub(super) fn has_tool(&self, name: &str) -> bool {
         let state = self.state();
         self.tool_names(&state).iter().any(|known| known == current_name(name))
     }
 
-    /// The names of the tools, in order.
-    pub(super) fn tool_names(&self, state: &State) -> Vec<String> {
-        let mut names: Vec<String> = self.own_tools(state).into_iter().map(str::to_owned).collect();
+    /// Returns the names of the tools, in order.
+    pub(super) fn tool_names(&self, state: &SessionState) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.built_in_tools(state).into_iter().map(str::to_owned).collect();
         if state.servers.iter().any(|server| server.is_sdk() && server.has_resources()) {
             names.extend(["ListMcpResourcesTool", "ReadMcpResourceTool"].map(str::to_owned));
         }
@@ -80,12 +82,12 @@ impl Engine {
             tools.sort();
             names.extend(tools);
         }
-        names.retain(|name| name == STRUCTURED_OUTPUT || !denies(&state.deny, name));
+        names.retain(|name| name == STRUCTURED_OUTPUT || !is_denied(&state.deny, name));
         names
     }
 
-    /// The tools of the CLI itself, before rules take any away.
-    fn own_tools(&self, state: &State) -> Vec<&'static str> {
+    /// Returns the built-in tools, before deny rules are applied.
+    fn built_in_tools(&self, state: &SessionState) -> Vec<&'static str> {
         let asking: &[&str] = if self.launch.ask_host { &ASKING } else { &[] };
         let listed = self.launch.tools.as_deref().filter(|tools| *tools != [DEFAULT_LIST]);
         let mut names: Vec<&str> = match listed {
@@ -97,7 +99,7 @@ impl Engine {
             }
             None => self.default_tools(state, asking),
         };
-        // Neither a list nor a rule is about this one.
+        // This tool is not subject to `--tools` or to rules.
         if self.launch.json_schema.is_some() || state.wants_schema {
             names.push(STRUCTURED_OUTPUT);
         }
@@ -105,9 +107,9 @@ impl Engine {
         names
     }
 
-    fn default_tools(&self, state: &State, asking: &[&'static str]) -> Vec<&'static str> {
+    fn default_tools(&self, state: &SessionState, asking: &[&'static str]) -> Vec<&'static str> {
         let mut names = [&DEFAULT, asking].concat();
-        let has_no_shell = denies(&state.deny, "Bash");
+        let has_no_shell = is_denied(&state.deny, "Bash");
         if has_no_shell {
             names.retain(|name| *name != "Monitor");
         }

@@ -1,4 +1,4 @@
-//! The tools: which there are, and what each gives.
+//! Executes tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,41 +7,41 @@ use serde_json::{Value, json};
 
 use super::engine::Engine;
 use super::json::{Object, quoted, text};
-use super::scope::{Call, Scope};
-use super::state::{State, lock};
+use super::scope::{Scope, ToolCall};
+use super::state::{SessionState, lock};
 
-/// What a tool gave.
+/// The output of a tool.
 #[derive(Debug, Clone)]
-pub(super) struct Done {
-    /// What the model gets, as JSON: a text or a list of blocks.
+pub(super) struct ToolOutput {
+    /// The content for the model, as JSON: a string or a list of blocks.
     pub(super) content: String,
     pub(super) error: bool,
-    /// Whether `is_error: false` is said of a success.
-    pub(super) says_success: bool,
-    /// Whether the id stands behind the content.
+    /// Whether a success has `is_error: false`.
+    pub(super) reports_success: bool,
+    /// Whether `tool_use_id` comes after the content.
     pub(super) id_last: bool,
     /// `tool_use_result`, as JSON.
     pub(super) result: String,
-    /// What hooks get to see.
+    /// The `tool_response` for hooks.
     pub(super) response: Value,
 }
 
-impl Done {
-    /// A success: a text for the model and a structure for the host.
+impl ToolOutput {
+    /// Creates a success with a text for the model and a structured result for the host.
     pub(super) fn text(text: &str, result: String) -> Self {
         Self::content(quoted(text), result)
     }
 
     pub(super) fn content(content: String, result: String) -> Self {
         let response = serde_json::from_str(&result).unwrap_or_default();
-        Self { content, error: false, says_success: false, id_last: false, result, response }
+        Self { content, error: false, reports_success: false, id_last: false, result, response }
     }
 
     pub(super) fn error(text: &str) -> Self {
         Self {
             content: quoted(text),
             error: true,
-            says_success: false,
+            reports_success: false,
             id_last: true,
             result: quoted(&format!("Error: {text}")),
             response: text.into(),
@@ -53,7 +53,7 @@ impl Done {
         self
     }
 
-    /// The `tool_result` block.
+    /// Returns the `tool_result` block.
     pub(super) fn block(&self, id: &str) -> String {
         if self.id_last {
             let block = Object::typed("tool_result").raw("content", &self.content);
@@ -64,19 +64,23 @@ impl Done {
             .str("tool_use_id", id)
             .str("type", "tool_result")
             .raw("content", &self.content);
-        let block = if self.says_success { block.plain("is_error", false) } else { block };
+        let block = if self.reports_success { block.plain("is_error", false) } else { block };
         block.done()
     }
 
-    /// What the hooks behind all tools get to see.
-    pub(super) fn for_batch(&self) -> Value {
+    /// Returns the `tool_response` for `PostToolBatch` hooks.
+    pub(super) fn batch_response(&self) -> Value {
         serde_json::from_str(&self.content).unwrap_or_default()
     }
 }
 
 impl Engine {
-    /// Runs a tool; nothing if the turn was interrupted meanwhile.
-    pub(super) async fn use_tool(self: &Arc<Self>, scope: &Scope, call: &Call) -> Option<Done> {
+    /// Runs a tool; returns `None` if the turn is interrupted.
+    pub(super) async fn use_tool(
+        self: &Arc<Self>,
+        scope: &Scope,
+        call: &ToolCall,
+    ) -> Option<ToolOutput> {
         let input = &call.input;
         match call.name.as_str() {
             "Bash" => self.bash(scope, call).await,
@@ -94,20 +98,20 @@ impl Engine {
             "StructuredOutput" => {
                 *lock(&scope.structured) = Some(input.clone());
                 let text = "The value was taken.";
-                Some(Done::text(text, quoted(text)))
+                Some(ToolOutput::text(text, quoted(text)))
             }
             "ListMcpResourcesTool" | "ReadMcpResourceTool" => Some(self.mcp_resources(call).await),
             name if name.starts_with("mcp__") => self.call_mcp_tool(scope, call).await,
             name => {
                 let text = format!("{name} does nothing here.");
                 let result = Object::new().plain("simulated", true).done();
-                Some(Done::text(&text, result))
+                Some(ToolOutput::text(&text, result))
             }
         }
     }
 
-    /// Whether a call may run while others do.
-    pub(super) fn runs_beside_others(&self, call: &Call) -> bool {
+    /// Returns whether a call may run concurrently with others.
+    pub(super) fn is_concurrent(&self, call: &ToolCall) -> bool {
         match call.name.as_str() {
             "Read" | "Glob" | "Grep" | "WebFetch" | "WebSearch" | "Agent" | "Task"
             | "ToolSearch" => true,
@@ -116,10 +120,10 @@ impl Engine {
         }
     }
 
-    /// The path that a tool means.
-    pub(super) fn resolve(&self, path: &str, state: &State) -> PathBuf {
+    /// Resolves a path against the working directory.
+    pub(super) fn resolve(&self, path: &str, state: &SessionState) -> PathBuf {
         let joined = Path::new(&self.working_directory(state)).join(path);
-        // `..` is taken out by hand: the path need not exist.
+        // `..` is removed lexically, because the path need not exist.
         joined.components().fold(PathBuf::new(), |mut clean, part| {
             match part {
                 std::path::Component::ParentDir => drop(clean.pop()),
@@ -130,29 +134,29 @@ impl Engine {
         })
     }
 
-    pub(super) fn working_directory(&self, state: &State) -> String {
+    pub(super) fn working_directory(&self, state: &SessionState) -> String {
         state.worktree.clone().unwrap_or_else(|| self.launch.cwd.to_string_lossy().into_owned())
     }
 
-    async fn create_todo(&self, scope: &Scope, input: &Value) -> Done {
+    async fn create_todo(&self, scope: &Scope, input: &Value) -> ToolOutput {
         let (subject, description) = (text(&input["subject"]), text(&input["description"]));
         let id = {
             let mut state = self.state();
-            state.todo.push(super::state::Todo {
+            state.todo.push(super::state::TodoItem {
                 subject: subject.to_owned(),
                 description: description.to_owned(),
                 status: "pending".to_owned(),
             });
             state.todo.len().to_string()
         };
-        self.todo_hook(scope, "TaskCreated", &id, subject, description).await;
+        self.run_todo_hooks(scope, "TaskCreated", &id, subject, description).await;
         let task = Object::new().str("id", &id).str("subject", subject);
         let task = task.str("description", description).done();
         let text = format!("Task #{id} created: {subject}");
-        Done::text(&text, Object::new().raw("task", &task).done())
+        ToolOutput::text(&text, Object::new().raw("task", &task).done())
     }
 
-    async fn update_todo(&self, scope: &Scope, input: &Value) -> Done {
+    async fn update_todo(&self, scope: &Scope, input: &Value) -> ToolOutput {
         let id = text(&input["taskId"]);
         let to = text(&input["status"]).to_owned();
         let found = {
@@ -164,10 +168,10 @@ impl Engine {
             })
         };
         let Some((from, subject, description)) = found else {
-            return Done::error(&format!("There is no task #{id}."));
+            return ToolOutput::error(&format!("There is no task #{id}."));
         };
         if to == "completed" {
-            self.todo_hook(scope, "TaskCompleted", id, &subject, &description).await;
+            self.run_todo_hooks(scope, "TaskCompleted", id, &subject, &description).await;
         }
         let change = Object::new().str("from", &from).str("to", &to).done();
         let result = Object::new()
@@ -175,10 +179,10 @@ impl Engine {
             .str("taskId", id)
             .strings("updatedFields", &["status"])
             .raw("statusChange", &change);
-        Done::text(&format!("Updated task #{id} status"), result.done())
+        ToolOutput::text(&format!("Updated task #{id} status"), result.done())
     }
 
-    async fn todo_hook(
+    async fn run_todo_hooks(
         &self,
         scope: &Scope,
         event: &'static str,
@@ -190,42 +194,42 @@ impl Engine {
             .str("task_id", id)
             .str("task_subject", subject)
             .str("task_description", description);
-        self.hook(scope, super::hooks::HookCall::new(event, input)).await;
+        self.run_hooks(scope, super::hooks::HookCall::new(event, input)).await;
     }
 
-    async fn exit_plan_mode(&self) -> Done {
+    async fn exit_plan_mode(&self) -> ToolOutput {
         let mode = {
             let mut state = self.state();
             let before = state.mode_before_plan.take();
             state.mode = before.unwrap_or_else(|| "default".to_owned());
             state.mode.clone()
         };
-        self.tell_mode(&mode).await;
+        self.emit_mode(&mode).await;
         let path = format!("{}/plans/plan.md", self.config_directory());
         let result = Object::new().null("plan").plain("isAgent", false).str("filePath", &path);
-        Done::text("The plan was approved.", result.done()).with_id_last()
+        ToolOutput::text("The plan was approved.", result.done()).with_id_last()
     }
 
-    async fn enter_worktree(&self, scope: &Scope, input: &Value) -> Done {
+    async fn enter_worktree(&self, scope: &Scope, input: &Value) -> ToolOutput {
         let name = input["name"].as_str().unwrap_or("worktree");
         let call = super::hooks::HookCall::new("WorktreeCreate", Object::new().str("name", name));
-        let heard = self.hook(scope, call).await;
-        let path = heard.outputs.iter().find_map(|output| output["worktreePath"].as_str());
+        let outcome = self.run_hooks(scope, call).await;
+        let path = outcome.outputs.iter().find_map(|output| output["worktreePath"].as_str());
         let Some(path) = path else {
-            return Done::error("Only a WorktreeCreate hook can make a worktree here.");
+            return ToolOutput::error("Only a WorktreeCreate hook can make a worktree here.");
         };
         self.state().worktree = Some(path.to_owned());
         let text = format!("Now working in the worktree {path}.");
         let result = Object::new().str("worktreePath", path).str("message", &text);
-        Done::text(&text, result.done()).with_id_last()
+        ToolOutput::text(&text, result.done()).with_id_last()
     }
 
-    async fn exit_worktree(&self, scope: &Scope) -> Done {
+    async fn exit_worktree(&self, scope: &Scope) -> ToolOutput {
         let Some(path) = self.state().worktree.clone() else {
-            return Done::error("The session is in no worktree.");
+            return ToolOutput::error("The session is not in a worktree.");
         };
         let input = Object::new().str("worktree_path", &path);
-        self.hook(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;
+        self.run_hooks(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;
         self.state().worktree = None;
         let cwd = self.launch.cwd.to_string_lossy().into_owned();
         let text = format!("Left the worktree {path}; back in {cwd}.");
@@ -238,12 +242,12 @@ impl Engine {
             .str("restoredCwd", &cwd)
             .plain("originalCwdMissing", false)
             .str("message", &text);
-        Done::text(&text, result.done()).with_id_last()
+        ToolOutput::text(&text, result.done()).with_id_last()
     }
 }
 
-/// The answers stand in the input by now: the host has put them there.
-fn answered_questions(input: &Value) -> Done {
+/// Returns the output of `AskUserQuestion`, whose input contains the answers that the host added.
+fn answered_questions(input: &Value) -> ToolOutput {
     let answers = input["answers"].as_object();
     let given: Vec<String> = answers
         .into_iter()
@@ -254,6 +258,6 @@ fn answered_questions(input: &Value) -> Done {
     let result = Object::new()
         .value("questions", &input["questions"])
         .value("answers", if answers.is_some() { &input["answers"] } else { &Value::Null });
-    let done = Done::text(&text, result.done()).with_id_last();
-    Done { response: json!({"answers": input["answers"]}), ..done }
+    let done = ToolOutput::text(&text, result.done()).with_id_last();
+    ToolOutput { response: json!({"answers": input["answers"]}), ..done }
 }

@@ -1,7 +1,7 @@
-//! Session files: what `--resume` and `--continue` go on from.
+//! Transcripts, from which `--resume` and `--continue` restore a conversation.
 //!
-//! They are only written where `CLAUDE_CONFIG_DIR` names a directory: a simulation has no business
-//! in anybody's home.
+//! They are only written if `CLAUDE_CONFIG_DIR` is set, so that a simulated CLI never writes to the
+//! home directory.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::deferred;
 use super::engine::Engine;
 use super::ids::timestamp;
 use super::json::{Object, array, text};
-use super::replay;
 use super::scope::Scope;
-use super::state::{Conversation, Entry, lock};
+use super::state::{Conversation, ConversationEntry, lock};
 
-/// Takes up the session that the command line names. An error says that there is none.
-pub(super) fn open(engine: &Engine) -> Result<(), String> {
+/// Resumes the session from the command line. Returns an error if it does not exist.
+pub(super) fn resume(engine: &Engine) -> Result<(), String> {
     let id = match (&engine.launch.resume, engine.launch.continues) {
         (Some(id), _) => id.clone(),
-        // Nothing to continue is a new session.
-        (None, true) => match latest(&engine.project_directory()) {
+        // Without an earlier session, `--continue` starts a new one.
+        (None, true) => match latest_session(&engine.project_directory()) {
             Some(id) => id,
             None => return Ok(()),
         },
@@ -31,18 +31,18 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
     let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
     let entries: Vec<Value> = lines.collect();
-    let deferred = replay::pending_call(&entries).filter(|_| engine.launch.session);
-    let mut conversation = read(&entries);
-    replay::remove_dangling(&mut conversation, deferred.as_ref());
+    let deferred = deferred::find_pending_call(&entries).filter(|_| engine.launch.session);
+    let mut conversation = to_conversation(&entries);
+    deferred::remove_dangling(&mut conversation, deferred.as_ref());
     let mut state = engine.state();
     let uuids = entries.iter().filter(|entry| entry["type"] == "user");
     state.known = uuids.map(|entry| text(&entry["uuid"]).to_owned()).collect();
-    if engine.launch.dialect.restores_totals() {
-        state.accounts.restore(&entries);
+    if engine.launch.cli_version.restores_totals() {
+        state.usage.restore(&entries);
     }
     *lock(&state.conversation) = conversation;
-    state.replay = deferred.map(|call| engine.plan_replay(call));
-    // A fork writes everything into a file of its own.
+    state.replay = deferred.map(|call| engine.new_replay(call));
+    // A fork writes the whole conversation to its own file.
     if !engine.launch.fork {
         let mut conversation = lock(&state.conversation);
         conversation.sealed = conversation.entries.len();
@@ -52,7 +52,7 @@ pub(super) fn open(engine: &Engine) -> Result<(), String> {
     Ok(())
 }
 
-fn latest(directory: &str) -> Option<String> {
+fn latest_session(directory: &str) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.flatten();
     let newest = files
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
@@ -60,7 +60,7 @@ fn latest(directory: &str) -> Option<String> {
     Some(newest.path().file_stem()?.to_str()?.to_owned())
 }
 
-fn read(entries: &[Value]) -> Conversation {
+fn to_conversation(entries: &[Value]) -> Conversation {
     let mut conversation = Conversation::default();
     for entry in entries {
         let blocks = super::state::content_blocks(&entry["message"]["content"]);
@@ -85,7 +85,7 @@ impl Engine {
         directory.to_string_lossy().into_owned()
     }
 
-    /// Where the transcripts of this project lie.
+    /// Returns the directory with the transcripts of this project.
     pub(super) fn project_directory(&self) -> String {
         let cwd = self.launch.cwd.to_string_lossy();
         let key: String =
@@ -102,7 +102,8 @@ impl Engine {
         format!("{}/{session}/subagents/agent-{agent}.jsonl", self.project_directory())
     }
 
-    /// Writes down what a turn has added, and tells it to a host that mirrors transcripts.
+    /// Writes the new entries of a turn to the transcript, and sends them to a host that mirrors
+    /// it.
     pub(super) async fn save_transcript(&self, scope: &Scope) {
         let kept = self.launch.var("CLAUDE_CONFIG_DIR").is_some();
         if scope.is_agent() || !(kept || self.launch.mirror) {
@@ -116,7 +117,7 @@ impl Engine {
             (state.session_id.clone(), new)
         };
         let mut parent = None;
-        // The prompt is the first thing that a turn adds.
+        // The prompt is the first entry of a turn.
         let mut prompt = scope.first_prompt();
         let mut line = |kind: &str, key: &str, value: &str| {
             let uuid = prompt.take().unwrap_or_else(|| self.ids.uuid());
@@ -142,34 +143,34 @@ impl Engine {
             lines.push(line("attachment", "attachment", &self.deferred_marker(&call).done()));
         }
         if kept {
-            // A disk that is full costs the resumption, not the session.
+            // If writing fails, the session cannot be resumed, but it continues.
             drop(append(Path::new(&self.transcript_path(&session)), &lines));
         }
-        self.mirror(&session, &array(&lines)).await;
+        self.emit_mirror(&session, &array(&lines)).await;
     }
 
-    async fn mirror(&self, session: &str, entries: &str) {
+    async fn emit_mirror(&self, session: &str, entries: &str) {
         if self.launch.mirror {
             let line = Object::typed("transcript_mirror")
                 .str("filePath", &self.transcript_path(session))
                 .raw("entries", entries);
-            self.say("transcript_mirror", line).await;
+            self.emit("transcript_mirror", line).await;
         }
     }
 
-    /// Writes down what the conversation cost, for those who resume it. A process that is killed
-    /// does not come to this.
+    /// Writes the cost of the conversation to the transcript, for later runs that resume it. Not
+    /// called if the process is killed.
     pub(super) async fn save_cost(&self) {
         let session = self.session_id();
         let duration = self.started.elapsed().as_millis();
-        let entry = self.state().accounts.cost_state(&session, duration);
+        let entry = self.state().usage.cost_state(&session, duration);
         let path = self.transcript_path(&session);
-        // Without a conversation there is nothing to resume.
+        // Without a transcript there is nothing to resume.
         if self.launch.var("CLAUDE_CONFIG_DIR").is_some() && Path::new(&path).exists() {
-            // A disk that is full costs the totals, not the session.
+            // If writing fails, the totals are lost, but the session continues.
             drop(append(Path::new(&path), std::slice::from_ref(&entry)));
         }
-        self.mirror(&session, &array([entry])).await;
+        self.emit_mirror(&session, &array([entry])).await;
     }
 }
 
@@ -182,8 +183,8 @@ fn append(path: &Path, lines: &[String]) -> std::io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// A message as it stands in a transcript: a prompt of one text is just that text.
-fn message_of(entry: &Entry) -> Value {
+/// Returns a message in the format of a transcript: a prompt with one text is a plain string.
+fn message_of(entry: &ConversationEntry) -> Value {
     if entry.role == "assistant" {
         return json!({"role": entry.role, "id": entry.id, "content": entry.blocks});
     }

@@ -1,4 +1,4 @@
-//! Turns: from a message of the host to its result.
+//! Runs a turn: requests to the model, tool calls and hooks until the result.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::hooks::HookCall;
 use super::json::{Object, quoted};
-use super::lines::Stop;
-use super::round::Round;
+use super::messages::StopReason;
 use super::scope::Scope;
-use super::source::{ApiFailure, Said};
+use super::source::{ApiFailure, ModelResponse};
 use super::state::{Priority, lock};
-use super::stream::{Stream, Streamed, unquoted};
+use super::stream::{Stream, StreamEnd, unquoted};
+use super::tool_batch::ToolBatch;
 
-/// How often an answer that was too long is asked to go on.
+/// How many times an answer that reached `max_tokens` is continued.
 const CONTINUATIONS: u32 = 3;
 
-/// How a conversation with the model ended.
+/// How a turn ended.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum TurnEnd {
     Completed {
         stop_reason: String,
     },
@@ -27,101 +27,104 @@ pub(super) enum End {
     StopPrevented {
         stop_reason: String,
     },
-    /// By a hook.
+    /// A hook stopped it.
     Stopped,
-    /// A tool call was handed to the host.
+    /// A tool call was handed over to the host.
     Deferred,
-    /// The value that was asked for has been given.
+    /// The model returned the structured output.
     Structured,
     MaxTurns(u64),
     Budget(f64),
-    Failed(Failure),
+    Failed(TurnFailure),
     AbortedStreaming,
     AbortedTools,
 }
 
-/// What `Stop` and `SubagentStop` hooks decide.
+/// The decision of `Stop` and `SubagentStop` hooks.
 enum StopHooks {
     /// The turn ends.
     End,
-    /// The model has to go on.
+    /// The model must continue.
     Continue,
-    /// The turn ends, and the result says that a hook wanted it.
+    /// The turn ends, and the result reports that a hook prevented continuation.
     Prevent,
 }
 
-/// Why the API gave no answer.
+/// The error that ended a turn.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct TurnFailure {
     pub(super) status: Option<u16>,
     pub(super) kind: Option<String>,
-    /// The CLI's word for it.
+    /// The error code of the CLI.
     pub(super) error: &'static str,
     pub(super) text: String,
     pub(super) retry_after: Option<Duration>,
     pub(super) may_retry: bool,
-    /// Fields beside the usual ones.
+    /// Additional fields of the message.
     pub(super) extra: Object,
-    pub(super) stop: Stop,
+    pub(super) stop: StopReason,
 }
 
-/// What a model is told, once, that answers in words where a value is wanted.
-const VALUE_REMINDER: &str = "[structured output] Give the result with the StructuredOutput tool.";
+/// The reminder for a model that answers with text instead of structured output; sent once.
+const STRUCTURED_REMINDER: &str =
+    "[structured output] Give the result with the StructuredOutput tool.";
 
 impl Engine {
-    /// Lets the model answer, and call tools, until it has nothing more to do.
-    pub(super) async fn converse(self: &Arc<Self>, scope: &Scope) -> End {
+    /// Sends requests to the model and runs its tool calls until the turn ends.
+    pub(super) async fn run_conversation(self: &Arc<Self>, scope: &Scope) -> TurnEnd {
         let mut stop_hook_active = false;
-        let mut cut_short = 0;
-        let mut is_reminded = false;
+        let mut incomplete = 0;
+        let mut reminded = false;
         loop {
             let requests = scope.counts.requests.load(Ordering::Relaxed);
             if let Some(limit) =
                 self.launch.max_turns.filter(|limit| !scope.is_agent() && requests >= *limit)
             {
-                return End::MaxTurns(limit);
+                return TurnEnd::MaxTurns(limit);
             }
             if let Some(end) = self.budget_end() {
                 return end;
             }
-            self.tell_requesting(scope).await;
-            let mut round = Round::new(self, scope);
+            self.emit_requesting(scope).await;
+            let mut batch = ToolBatch::new(self, scope);
             scope.answering.send_replace(true);
-            let stop_reason = match self.answer(scope, &mut round).await {
-                Err(failure) => return self.failed(scope, failure).await,
-                Ok(Streamed::Interrupted | Streamed::Cut) if round.is_empty() => {
-                    return End::AbortedStreaming;
+            let stop_reason = match self.request_answer(scope, &mut batch).await {
+                Err(failure) => return self.fail_turn(scope, failure).await,
+                Ok(StreamEnd::Interrupted | StreamEnd::Cut) if batch.is_empty() => {
+                    return TurnEnd::AbortedStreaming;
                 }
-                Ok(Streamed::Interrupted | Streamed::Cut) => {
-                    round.finish().await;
-                    return self.aborted_tools(scope).await;
+                Ok(StreamEnd::Interrupted | StreamEnd::Cut) => {
+                    batch.finish().await;
+                    return self.abort_tools(scope).await;
                 }
-                Ok(Streamed::Whole { stop_reason }) => stop_reason,
+                Ok(StreamEnd::Whole { stop_reason }) => stop_reason,
             };
             if let Some(end) = self.budget_end() {
-                scope.counts.leave_last_out();
+                scope.counts.exclude_last();
                 return end;
             }
-            if round.is_empty() {
-                if let Some(again) = self.cut_short(scope, &stop_reason, &mut cut_short).await {
+            if batch.is_empty() {
+                if let Some(again) =
+                    self.handle_incomplete(scope, &stop_reason, &mut incomplete).await
+                {
                     match again {
                         Ok(()) => continue,
-                        Err(failure) => return self.failed(scope, failure).await,
+                        Err(failure) => return self.fail_turn(scope, failure).await,
                     }
                 }
-                if self.wants_value(scope) && !std::mem::replace(&mut is_reminded, true) {
+                if self.needs_structured(scope) && !std::mem::replace(&mut reminded, true) {
                     let synthetic = Object::new().plain("isSynthetic", true);
-                    self.user_text(scope, VALUE_REMINDER, synthetic).await;
+                    self.emit_user_text(scope, STRUCTURED_REMINDER, synthetic).await;
                     continue;
                 }
-                match self.stop_hooks(scope, stop_hook_active).await {
+                match self.run_stop_hooks(scope, stop_hook_active).await {
                     StopHooks::Continue => stop_hook_active = true,
-                    StopHooks::Prevent => return End::StopPrevented { stop_reason },
-                    StopHooks::End => return End::Completed { stop_reason },
+                    StopHooks::Prevent => return TurnEnd::StopPrevented { stop_reason },
+                    StopHooks::End => return TurnEnd::Completed { stop_reason },
                 }
                 continue;
             }
-            round.finish().await;
+            batch.finish().await;
             if let Some(end) = self.after_tools(scope).await {
                 return end;
             }
@@ -129,38 +132,38 @@ impl Engine {
         }
     }
 
-    /// Whether the answer has to be a value that fits a schema.
-    fn wants_value(&self, scope: &Scope) -> bool {
+    /// Returns whether the turn must return structured output.
+    fn needs_structured(&self, scope: &Scope) -> bool {
         !scope.is_agent() && (self.launch.json_schema.is_some() || self.state().wants_schema)
     }
 
-    /// Whether the turn ends with the tools that ran.
-    pub(super) async fn after_tools(&self, scope: &Scope) -> Option<End> {
+    /// Returns the end of the turn, if it ends after the tools that ran.
+    pub(super) async fn after_tools(&self, scope: &Scope) -> Option<TurnEnd> {
         if lock(&scope.deferred).is_some() {
-            return Some(End::Deferred);
+            return Some(TurnEnd::Deferred);
         }
         if scope.cancel.is_cancelled() {
-            return Some(self.aborted_tools(scope).await);
+            return Some(self.abort_tools(scope).await);
         }
         if lock(&scope.structured).is_some() {
-            return Some(End::Structured);
+            return Some(TurnEnd::Structured);
         }
-        lock(&scope.stopped).is_some().then_some(End::Stopped)
+        lock(&scope.stopped).is_some().then_some(TurnEnd::Stopped)
     }
 
-    async fn aborted_tools(&self, scope: &Scope) -> End {
+    async fn abort_tools(&self, scope: &Scope) -> TurnEnd {
         let text = "[Request interrupted by user for tool use]";
-        self.user_text(scope, text, Object::new()).await;
-        End::AbortedTools
+        self.emit_user_text(scope, text, Object::new()).await;
+        TurnEnd::AbortedTools
     }
 
-    /// The end of a turn for which there is no money left.
-    fn budget_end(&self) -> Option<End> {
-        let spent = self.state().accounts.cost_of_process();
-        self.launch.max_budget.filter(|limit| spent > *limit).map(End::Budget)
+    /// Returns the end of a turn that exceeded its budget.
+    fn budget_end(&self) -> Option<TurnEnd> {
+        let spent = self.state().usage.cost_of_process();
+        self.launch.max_budget.filter(|limit| spent > *limit).map(TurnEnd::Budget)
     }
 
-    async fn tell_requesting(&self, scope: &Scope) {
+    async fn emit_requesting(&self, scope: &Scope) {
         if !self.launch.partial || scope.is_agent() {
             return;
         }
@@ -170,49 +173,53 @@ impl Engine {
         } else {
             Object::new().strings("user_message_uuids", &uuids)
         };
-        self.system_then("status", Object::new().str("status", "requesting"), then).await;
+        self.emit_system_with("status", Object::new().str("status", "requesting"), then).await;
     }
 
-    /// Asks until there is an answer or no sense in asking again.
-    async fn answer(&self, scope: &Scope, round: &mut Round<'_>) -> Result<Streamed, Failure> {
+    /// Sends a request to the model, with retries.
+    async fn request_answer(
+        &self,
+        scope: &Scope,
+        batch: &mut ToolBatch<'_>,
+    ) -> Result<StreamEnd, TurnFailure> {
         if self.launch.var("CLAUDE_SIM_LOGIN") == Some("none") {
-            return Err(Failure::new("authentication_failed", "Not logged in: run /login"));
+            return Err(TurnFailure::new("authentication_failed", "Not logged in: run /login"));
         }
         let retries = self.launch.var("CLAUDE_CODE_MAX_RETRIES");
         let retries: u32 = retries.and_then(|retries| retries.parse().ok()).unwrap_or(10);
         let mut attempt = 0;
         loop {
-            let said = tokio::select! {
+            let response = tokio::select! {
                 biased;
                 () = scope.cancel.cancelled() => None,
-                said = self.ask_model(scope) => Some(said),
+                response = self.request_model(scope) => Some(response),
             };
-            let failure = match said {
-                None => return Ok(self.interrupted_before(scope).await),
-                Some(Said::Error(error)) => Failure::from_api(error),
-                Some(Said::Stream(source)) => {
-                    match Stream::new(self, scope).run(source, round).await {
-                        Streamed::Cut => {
-                            Failure::new("unknown", "The connection broke").retryable()
+            let failure = match response {
+                None => return Ok(self.interrupt_before_answer(scope).await),
+                Some(ModelResponse::Error(error)) => TurnFailure::from_api(error),
+                Some(ModelResponse::Stream(source)) => {
+                    match Stream::new(self, scope).run(source, batch).await {
+                        StreamEnd::Cut => {
+                            TurnFailure::new("unknown", "The connection broke").retryable()
                         }
                         streamed => return Ok(streamed),
                     }
                 }
             };
-            round.clear();
+            batch.clear();
             if attempt >= retries || !failure.may_retry {
                 return Err(failure);
             }
             attempt += 1;
-            self.tell_retry(attempt, retries, &failure).await;
-            if !self.idle_for(scope, failure.retry_after).await {
-                return Ok(self.interrupted_before(scope).await);
+            self.emit_api_retry(attempt, retries, &failure).await;
+            if !self.wait_for_retry(scope, failure.retry_after).await {
+                return Ok(self.interrupt_before_answer(scope).await);
             }
         }
     }
 
-    /// Waits as long as a script says; false if the turn was interrupted meanwhile.
-    async fn idle_for(&self, scope: &Scope, time: Option<Duration>) -> bool {
+    /// Waits before a retry; returns `false` if the turn is interrupted.
+    async fn wait_for_retry(&self, scope: &Scope, time: Option<Duration>) -> bool {
         let Some(time) = time else { return !scope.cancel.is_cancelled() };
         tokio::select! {
             biased;
@@ -221,12 +228,12 @@ impl Engine {
         }
     }
 
-    async fn interrupted_before(&self, scope: &Scope) -> Streamed {
-        self.user_text(scope, "[Request interrupted by user]", Object::new()).await;
-        Streamed::Interrupted
+    async fn interrupt_before_answer(&self, scope: &Scope) -> StreamEnd {
+        self.emit_user_text(scope, "[Request interrupted by user]", Object::new()).await;
+        StreamEnd::Interrupted
     }
 
-    async fn tell_retry(&self, attempt: u32, retries: u32, failure: &Failure) {
+    async fn emit_api_retry(&self, attempt: u32, retries: u32, failure: &TurnFailure) {
         let delay = failure.retry_after.unwrap_or_default().as_millis();
         let mut fields = Object::new()
             .plain("attempt", attempt)
@@ -237,12 +244,12 @@ impl Engine {
             None => fields.null("error_status"),
         };
         let error = if failure.status == Some(529) { "overloaded" } else { failure.error };
-        self.system_then("api_retry", fields.str("error", error), Object::new()).await;
+        self.emit_system_with("api_retry", fields.str("error", error), Object::new()).await;
     }
 
-    /// Says in the name of the model that there is no answer.
-    async fn failed(&self, scope: &Scope, failure: Failure) -> End {
-        self.display_hook(scope, &quoted(&failure.text)).await;
+    /// Writes the error as an assistant message and runs the `StopFailure` hooks.
+    async fn fail_turn(&self, scope: &Scope, failure: TurnFailure) -> TurnEnd {
+        self.run_display_hooks(scope, &quoted(&failure.text)).await;
         let mut fields =
             Object::new().str("error", failure.error).plain("is_api_error_message", true);
         if let (Some(status), Some(kind)) = (failure.status, &failure.kind) {
@@ -250,28 +257,32 @@ impl Engine {
         }
         let fields = fields.fields(&failure.extra);
         *lock(&scope.last_text) = quoted(&failure.text);
-        self.synthetic(scope, &failure.text, failure.stop, fields).await;
+        self.emit_synthetic(scope, &failure.text, failure.stop, fields).await;
         if !scope.is_agent() {
             let input = Object::new()
                 .str("error", failure.error)
                 .str("last_assistant_message", &failure.text);
-            self.hook(scope, HookCall::new("StopFailure", input)).await;
+            self.run_hooks(scope, HookCall::new("StopFailure", input)).await;
         }
-        End::Failed(failure)
+        TurnEnd::Failed(failure)
     }
 
-    /// Deals with answers that are not complete: asks again, or gives up.
-    async fn cut_short(
+    /// Handles an incomplete answer: continues it, or fails.
+    async fn handle_incomplete(
         &self,
         scope: &Scope,
         stop_reason: &str,
         times: &mut u32,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), TurnFailure>> {
         let synthetic = Object::new().plain("isSynthetic", true);
         match stop_reason {
             "max_tokens" if *times < CONTINUATIONS => {
-                self.user_text(scope, "The answer was cut off. Go on where it ended.", synthetic)
-                    .await;
+                self.emit_user_text(
+                    scope,
+                    "The answer was cut off. Continue where it ended.",
+                    synthetic,
+                )
+                .await;
             }
             "max_tokens" => {
                 let params = Object::new().str("cut", "output_limit").done();
@@ -279,22 +290,26 @@ impl Engine {
                     .str("api_error", "max_output_tokens")
                     .raw("api_error_params", &params);
                 let text = "API Error: the answer is longer than the limit of output tokens.";
-                return Some(Err(Failure { extra, ..Failure::new("max_output_tokens", text) }));
+                return Some(Err(TurnFailure {
+                    extra,
+                    ..TurnFailure::new("max_output_tokens", text)
+                }));
             }
             "refusal" if *times == 0 => {
-                let text = "The model stopped its answer; it goes on once.";
-                self.informational(text, "notice", Object::new()).await;
+                let text = "The model stopped its answer; it is asked to continue once.";
+                self.emit_informational(text, "notice", Object::new()).await;
                 let text = "Your answer was stopped. Do not give it again.";
-                self.user_text(scope, text, synthetic.str("refused_message_id", "msg_1")).await;
+                self.emit_user_text(scope, text, synthetic.str("refused_message_id", "msg_1"))
+                    .await;
             }
-            "refusal" => return Some(Err(self.refused(scope).await)),
+            "refusal" => return Some(Err(self.emit_refusal(scope).await)),
             _ => return None,
         }
         *times += 1;
         Some(Ok(()))
     }
 
-    async fn refused(&self, scope: &Scope) -> Failure {
+    async fn emit_refusal(&self, scope: &Scope) -> TurnFailure {
         let model = self.state().model.clone();
         let line = Object::typed("system")
             .str("subtype", "model_refusal_no_fallback")
@@ -306,14 +321,18 @@ impl Engine {
             .str_or_null("refused_user_message_uuid", scope.first_prompt().as_deref())
             .str("content", "")
             .str("session_id", &self.session_id());
-        self.say("system/model_refusal_no_fallback", line).await;
+        self.emit("system/model_refusal_no_fallback", line).await;
         let extra = Object::new().str("refused_message_id", "msg_2");
         let text = "API Error: the model refuses to answer this message.";
-        Failure { extra, stop: Stop::Refusal, ..Failure::new("invalid_request", text) }
+        TurnFailure {
+            extra,
+            stop: StopReason::OperationError,
+            ..TurnFailure::new("invalid_request", text)
+        }
     }
 
-    /// Asks the hooks whether the turn may end.
-    async fn stop_hooks(&self, scope: &Scope, active: bool) -> StopHooks {
+    /// Runs the `Stop` or `SubagentStop` hooks.
+    async fn run_stop_hooks(&self, scope: &Scope, active: bool) -> StopHooks {
         let last = unquoted(&lock(&scope.last_text));
         let event = if scope.is_agent() { "SubagentStop" } else { "Stop" };
         let mut input = Object::new().plain("stop_hook_active", active);
@@ -324,30 +343,30 @@ impl Engine {
             .str("last_assistant_message", &last)
             .raw("background_tasks", &self.background_tasks_json())
             .raw("session_crons", "[]");
-        let heard = self.hook(scope, HookCall::new(event, input)).await;
+        let outcome = self.run_hooks(scope, HookCall::new(event, input)).await;
         if scope.cancel.is_cancelled() {
             return StopHooks::End;
         }
-        let prevents = heard.stop.is_some();
-        let Some(reason) = heard.block else {
+        let prevents = outcome.stop.is_some();
+        let Some(reason) = outcome.block else {
             return if prevents { StopHooks::Prevent } else { StopHooks::End };
         };
         let synthetic = Object::new().plain("isSynthetic", true);
-        self.user_text(scope, &format!("{event} hook feedback:\n{reason}"), synthetic).await;
+        self.emit_user_text(scope, &format!("{event} hook feedback:\n{reason}"), synthetic).await;
         let notice = Object::new()
             .str("key", "stop-hook-error")
             .str("text", "A Stop hook wants more")
             .str("priority", "immediate");
-        self.system_then("notification", notice, Object::new()).await;
+        self.emit_system_with("notification", notice, Object::new()).await;
         if prevents {
-            // The feedback is the last message, so the turn ends without a text.
+            // The feedback is the last message, so the result has no text.
             lock(&scope.last_text).clear();
             return StopHooks::Prevent;
         }
         StopHooks::Continue
     }
 
-    /// Messages that came while tools ran become part of the turn.
+    /// Adds messages to the turn that arrived while tools were running.
     async fn join_queued(&self, scope: &Scope) {
         if scope.is_agent() {
             return;
@@ -360,17 +379,17 @@ impl Engine {
             joins
         };
         for queued in joined {
-            self.room.notify_one();
+            self.queue_space.notify_one();
             if let Some(uuid) = &queued.uuid {
                 lock(&scope.joined).push(uuid.clone());
-                self.lifecycle(uuid, "started").await;
+                self.emit_lifecycle(uuid, "started").await;
             }
             lock(&scope.conversation).user(super::state::content_blocks(&queued.content));
         }
     }
 }
 
-impl Failure {
+impl TurnFailure {
     fn new(error: &'static str, text: &str) -> Self {
         Self {
             status: None,
@@ -380,7 +399,7 @@ impl Failure {
             retry_after: None,
             may_retry: false,
             extra: Object::new(),
-            stop: Stop::Sequence,
+            stop: StopReason::Sequence,
         }
     }
 
@@ -412,8 +431,9 @@ impl Failure {
     }
 }
 
-/// Commands and messages for later wait for a turn of their own.
-fn may_join(queued: &super::state::Queued) -> bool {
+/// Returns whether a message may join a running turn. Commands and messages with the priority
+/// `later` wait for their own turn.
+fn may_join(queued: &super::state::QueuedMessage) -> bool {
     queued.origin.is_none()
         && queued.priority != Priority::Later
         && !super::state::content_text(&queued.content).starts_with('/')

@@ -1,4 +1,4 @@
-//! Files that hooks want to hear of, and hooks that are commands.
+//! Watches files for hooks, and runs hook commands.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -14,16 +14,16 @@ use super::hooks::{CommandHook, HookCall};
 use super::json::Object;
 use super::settings::stamp;
 
-/// How often watched files are looked at. Only while a hook wants to hear of them.
+/// The polling interval, used only while a hook is registered for changes.
 const INTERVAL: Duration = Duration::from_millis(50);
-const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Stamp = Option<(SystemTime, u64)>;
 
 impl Engine {
-    /// Watches the settings files, if a hook wants to hear of changes.
+    /// Watches the settings files, if a `ConfigChange` hook is registered.
     pub(super) fn watch_settings(self: &Arc<Self>) {
-        if !self.state().hooks.listens("ConfigChange") {
+        if !self.state().hooks.has_hooks_for("ConfigChange") {
             return;
         }
         let files = self.settings.files.iter();
@@ -42,14 +42,14 @@ impl Engine {
                     let input = Object::new()
                         .str("source", source)
                         .str("file_path", &path.to_string_lossy());
-                    let call = HookCall::of_session("ConfigChange", input).about(source);
-                    engine.hook_for(None, call).await;
+                    let call = HookCall::for_session("ConfigChange", input).with_subject(source);
+                    engine.run_hooks_in(None, call).await;
                 }
             }
         });
     }
 
-    /// Watches files that a `SessionStart` hook has named.
+    /// Watches the files that a `SessionStart` hook returned in `watchPaths`.
     pub(super) fn watch_paths(self: &Arc<Self>, outputs: &[Value]) {
         let paths =
             outputs.iter().flat_map(|output| output["watchPaths"].as_array().into_iter().flatten());
@@ -57,7 +57,7 @@ impl Engine {
             .filter_map(|path| path.as_str())
             .map(|path| (PathBuf::from(path), stamp(path.as_ref())))
             .collect();
-        if files.is_empty() || !self.state().hooks.listens("FileChanged") {
+        if files.is_empty() || !self.state().hooks.has_hooks_for("FileChanged") {
             return;
         }
         let engine = Arc::clone(self);
@@ -77,24 +77,24 @@ impl Engine {
                     *known = now;
                     let input =
                         Object::new().str("file_path", &path.to_string_lossy()).str("event", event);
-                    engine.hook_for(None, HookCall::of_session("FileChanged", input)).await;
+                    engine.run_hooks_in(None, HookCall::for_session("FileChanged", input)).await;
                 }
             }
         });
     }
 
-    /// Tells that hook commands begin, if the host wants to know; returns their ids.
-    pub(super) async fn tell_commands_started(&self, call: &HookCall, count: usize) -> Vec<String> {
+    /// Assigns ids to hook commands and reports their start, if the host has enabled that.
+    pub(super) async fn emit_hooks_started(&self, call: &HookCall, count: usize) -> Vec<String> {
         let ids: Vec<String> = (0..count).map(|_| self.ids.uuid()).collect();
         if self.launch.hook_events {
             for id in &ids {
-                self.system("hook_started", hook_head(call, id)).await;
+                self.emit_system("hook_started", hook_fields(call, id)).await;
             }
         }
         ids
     }
 
-    /// Runs a hook that is a command; returns its output.
+    /// Runs a hook command; returns its output.
     pub(super) async fn run_hook_command(
         &self,
         call: &HookCall,
@@ -102,25 +102,25 @@ impl Engine {
         input: &str,
         id: &str,
     ) -> Value {
-        let (code, stdout, stderr) = self.hook_process(&hook.command, input).await;
+        let (code, stdout, stderr) = self.run_hook_process(&hook.command, input).await;
         if self.launch.hook_events {
-            let fields = hook_head(call, id)
+            let fields = hook_fields(call, id)
                 .str("output", &stdout)
                 .str("stdout", &stdout)
                 .str("stderr", &stderr)
                 .plain("exit_code", code)
                 .str("outcome", if code == 0 { "success" } else { "error" });
-            self.system("hook_response", fields).await;
+            self.emit_system("hook_response", fields).await;
         }
         match code {
-            // Code 2 is the way of commands to say no.
+            // A command blocks by exiting with code 2.
             2 => json!({"decision": "block", "reason": stderr.trim()}),
             0 => serde_json::from_str(&stdout).unwrap_or_default(),
             _ => Value::Null,
         }
     }
 
-    async fn hook_process(&self, command: &str, input: &str) -> (i32, String, String) {
+    async fn run_hook_process(&self, command: &str, input: &str) -> (i32, String, String) {
         let spawned = Command::new("sh")
             .args(["-c", command])
             .env_clear()
@@ -138,10 +138,10 @@ impl Engine {
             Err(error) => return failed(error.to_string()),
         };
         if let Some(mut stdin) = child.stdin.take() {
-            // A command that does not read its input is no mistake.
+            // A command need not read its stdin.
             drop(stdin.write_all(input.as_bytes()).await);
         }
-        match tokio::time::timeout(COMMAND_LIMIT, child.wait_with_output()).await {
+        match tokio::time::timeout(COMMAND_TIMEOUT, child.wait_with_output()).await {
             Ok(Ok(output)) => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
@@ -152,7 +152,7 @@ impl Engine {
     }
 }
 
-fn hook_head(call: &HookCall, id: &str) -> Object {
+fn hook_fields(call: &HookCall, id: &str) -> Object {
     let name = call.name();
     Object::new().str("hook_id", id).str("hook_name", &name).str("hook_event", call.event)
 }

@@ -11,13 +11,13 @@ use tokio::io::{
 };
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+/// The timeout of every operation, far longer than any of them takes.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) const SESSION: [&str; 5] =
     ["--output-format", "stream-json", "--input-format", "stream-json", "--verbose"];
 
-/// A client without any convenience: lines out, lines in.
+/// A minimal client that sends and receives lines.
 pub(crate) struct Client {
     pub(crate) stdin: Option<DuplexStream>,
     pub(crate) stdout: Lines<BufReader<DuplexStream>>,
@@ -44,11 +44,11 @@ impl Client {
 
     pub(crate) async fn send_text(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        let written = timeout(LIMIT, stdin.write_all(format!("{line}\n").as_bytes())).await;
-        written.expect("the CLI reads").expect("the CLI lives");
+        let written = timeout(TIMEOUT, stdin.write_all(format!("{line}\n").as_bytes())).await;
+        written.expect("writing to stdin times out").expect("stdin is open");
     }
 
-    pub(crate) async fn say(&mut self, prompt: &str, uuid: &str) {
+    pub(crate) async fn prompt(&mut self, prompt: &str, uuid: &str) {
         let message = json!({"role": "user", "content": prompt});
         self.send(&json!({"type": "user", "message": message, "uuid": uuid})).await;
     }
@@ -58,27 +58,28 @@ impl Client {
         self.send(&frame).await;
     }
 
-    /// Answers a request of the CLI.
-    pub(crate) async fn answer(&mut self, request: &Value, payload: Value) {
+    /// Responds to a control request of the CLI.
+    pub(crate) async fn respond(&mut self, request: &Value, payload: Value) {
         let id = &request["request_id"];
         let response = json!({"subtype": "success", "request_id": id, "response": payload});
         self.send(&json!({"type": "control_response", "response": response})).await;
     }
 
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        let line = timeout(LIMIT, self.stdout.next_line()).await.expect("a line in time");
+        let line =
+            timeout(TIMEOUT, self.stdout.next_line()).await.expect("reading a line times out");
         let line = line.expect("stdout can be read")?;
         let value: Value = serde_json::from_str(&line).expect("every line is JSON");
         self.seen.push(value.clone());
         Some(value)
     }
 
-    /// Reads until a line is like this.
-    pub(crate) async fn until(&mut self, like: impl Fn(&Value) -> bool) -> Value {
+    /// Reads until a line matches.
+    pub(crate) async fn until(&mut self, matches: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = self.next().await;
-            assert!(line.is_some(), "it does not come: {:#?}", self.seen);
-            if let Some(line) = line.filter(&like) {
+            assert!(line.is_some(), "no line matches: {:#?}", self.seen);
+            if let Some(line) = line.filter(&matches) {
                 return line;
             }
         }
@@ -88,12 +89,12 @@ impl Client {
         self.until(|line| line["type"] == "result").await
     }
 
-    /// The next request of the CLI of this subtype.
-    pub(crate) async fn asked(&mut self, subtype: &str) -> Value {
+    /// Returns the next control request of this subtype.
+    pub(crate) async fn next_request(&mut self, subtype: &str) -> Value {
         self.until(|line| line["request"]["subtype"] == subtype).await
     }
 
-    pub(crate) async fn answer_to(&mut self, id: &str) -> Value {
+    pub(crate) async fn response_to(&mut self, id: &str) -> Value {
         let frame = self.until(|line| line["response"]["request_id"] == id).await;
         frame["response"].clone()
     }
@@ -104,18 +105,18 @@ impl Client {
             request.extend(fields.clone());
         }
         self.request("init", request).await;
-        self.answer_to("init").await
+        self.response_to("init").await
     }
 
-    /// Closes stdin and reads the rest: what was left, stderr, exit.
+    /// Closes stdin and returns the remaining lines, stderr and the exit.
     pub(crate) async fn finish(mut self) -> (Vec<Value>, String, Exit) {
         self.stdin = None;
         let before = self.seen.len();
         while self.next().await.is_some() {}
         let mut stderr = String::new();
-        let read = timeout(LIMIT, self.stderr.read_to_string(&mut stderr)).await;
-        read.expect("stderr ends").expect("stderr can be read");
-        let exit = timeout(LIMIT, self.handle.wait()).await.expect("it ends");
+        let read = timeout(TIMEOUT, self.stderr.read_to_string(&mut stderr)).await;
+        read.expect("reading stderr times out").expect("stderr can be read");
+        let exit = timeout(TIMEOUT, self.handle.wait()).await.expect("the CLI does not exit");
         (self.seen.split_off(before), stderr, exit)
     }
 }

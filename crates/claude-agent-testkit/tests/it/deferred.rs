@@ -17,12 +17,12 @@ struct Sandbox {
 }
 
 impl Sandbox {
-    /// A session that ended with its calls deferred.
+    /// Runs a session that ends with its calls deferred.
     async fn with_deferred(script: fn() -> Script) -> Self {
         let sandbox = Self { root: tempfile::tempdir().unwrap(), script };
         let (mut client, _) = sandbox.start(&["--session-id", SESSION_ID]);
         client.initialize(hooks()).await;
-        client.say("run it", "a").await;
+        client.prompt("run it", "a").await;
         let result = client.result_after(&decision("defer")).await;
         assert_eq!(result["stop_reason"], "tool_deferred");
         assert_eq!(result["terminal_reason"], "tool_deferred");
@@ -41,7 +41,7 @@ impl Sandbox {
         (Client::start(sim), model)
     }
 
-    /// Resumes without a prompt; the hook answers with `answer`.
+    /// Resumes without a prompt; the hook responds with `answer`.
     async fn resume(&self, answer: &str) -> (Client, Model, Value) {
         let (mut client, model) = self.start(&["--resume", SESSION_ID, "--await-initialize"]);
         client.initialize(hooks()).await;
@@ -49,7 +49,7 @@ impl Sandbox {
         (client, model, result)
     }
 
-    /// Resumes without a prompt and returns what the CLI wrote until it exited.
+    /// Resumes without a prompt and returns the lines until the CLI exits.
     async fn resume_in_vain(&self) -> Vec<Value> {
         let (mut client, model) = self.start(&["--resume", SESSION_ID, "--await-initialize"]);
         client.initialize(hooks()).await;
@@ -64,12 +64,12 @@ impl Sandbox {
 }
 
 impl Client {
-    /// Answers every hook callback with `answer` until the result.
+    /// Responds to every hook callback with `answer` until the result.
     async fn result_after(&mut self, answer: &Value) -> Value {
         loop {
-            let line = self.next().await.expect("a result comes");
+            let line = self.next().await.expect("there is a result");
             if line["request"]["subtype"] == "hook_callback" {
-                self.answer(&line, answer.clone()).await;
+                self.respond(&line, answer.clone()).await;
             }
             if line["type"] == "result" {
                 return line;
@@ -97,7 +97,7 @@ fn calls(commands: &[&str]) -> Reply {
     commands.iter().fold(Reply::new(), call)
 }
 
-/// A model that calls Bash for the prompt "run it", and is done with everything else.
+/// Returns a model that calls Bash for the prompt "run it" and otherwise answers with text.
 fn one_call() -> Script {
     script(&["echo run >> made"])
 }
@@ -137,7 +137,7 @@ async fn an_allowed_call_runs_once_and_the_model_continues() {
 }
 
 #[tokio::test]
-async fn a_denied_call_does_not_run_and_the_model_is_told() {
+async fn a_denied_call_does_not_run_and_the_model_sees_the_reason() {
     let sandbox = Sandbox::with_deferred(one_call).await;
     let (client, model, result) = sandbox.resume("deny").await;
     assert_eq!(result["permission_denials"].as_array().unwrap().len(), 1);
@@ -208,7 +208,7 @@ async fn a_prompt_waits_for_the_replay() {
     let sandbox = Sandbox::with_deferred(one_call).await;
     let (mut client, _) = sandbox.start(&["--resume", SESSION_ID, "--await-initialize"]);
     client.initialize(hooks()).await;
-    client.say("next", "b").await;
+    client.prompt("next", "b").await;
     let first = client.result_after(&decision("allow")).await;
     assert!(sandbox.has("made"));
     let second = client.result_after(&decision("allow")).await;
@@ -222,7 +222,7 @@ async fn a_call_that_another_prompt_followed_is_not_replayed() {
     let (mut client, model) = sandbox.start(&["--session-id", SESSION_ID]);
     client.initialize(hooks()).await;
     for (prompt, uuid) in [("run it", "a"), ("never mind", "b")] {
-        client.say(prompt, uuid).await;
+        client.prompt(prompt, uuid).await;
         client.result_after(&decision("defer")).await;
     }
     assert_eq!(model.requests().len(), 2);

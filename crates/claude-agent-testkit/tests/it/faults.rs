@@ -1,4 +1,4 @@
-//! Every fault of the simulated CLI, seen from outside.
+//! The faults of the simulated CLI, as a client sees them.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,10 +9,11 @@ use claude_agent_testkit::sim::{Fault, Faults, Point, Sim, SimProcess};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
-const LIMIT: Duration = Duration::from_secs(120);
+/// The timeout of every operation, far longer than any of them takes.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Long enough to see that something does not happen. What is waited for here would come at once.
+/// How long to wait for something that must not happen; if it happened, it would happen
+/// immediately.
 const QUIET: Duration = Duration::from_millis(300);
 
 const SESSION: &[&str] =
@@ -29,10 +30,10 @@ fn sim(faults: Faults) -> SimProcess {
         .start()
 }
 
-/// Says this, closes stdin, and reads everything until the end.
+/// Sends these lines, closes stdin, and reads everything until the exit.
 async fn talk(mut process: SimProcess, lines: &[&str]) -> (String, String, Exit) {
     for line in lines {
-        // A CLI that has ended does not take any more; what it did is what counts.
+        // A CLI that has ended does not accept more input, so errors are ignored.
         drop(process.stdin.write_all(format!("{line}\n").as_bytes()).await);
     }
     drop(process.stdin.shutdown().await);
@@ -44,13 +45,13 @@ async fn talk(mut process: SimProcess, lines: &[&str]) -> (String, String, Exit)
         );
         out.and(err).unwrap();
     };
-    timeout(LIMIT, reading).await.expect("the streams end");
-    let exit = timeout(LIMIT, process.wait()).await.expect("the process ends");
+    timeout(TIMEOUT, reading).await.expect("the streams end");
+    let exit = timeout(TIMEOUT, process.wait()).await.expect("the process ends");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (text(stdout), text(stderr), exit)
 }
 
-/// A turn with this fault: stdout, stderr, exit.
+/// Runs a turn with these faults; returns stdout, stderr and the exit.
 async fn turn(faults: Faults) -> (String, String, Exit) {
     talk(sim(faults), &[HANDSHAKE, PROMPT]).await
 }
@@ -63,7 +64,7 @@ const RESULT: &str = r#""type":"result""#;
 const ANSWERED: &str = r#""type":"control_response""#;
 
 #[tokio::test]
-async fn without_faults_a_turn_comes_to_its_end() {
+async fn a_turn_without_faults_completes() {
     let (stdout, stderr, exit) = turn(Faults::new()).await;
     assert_eq!(count(&stdout, RESULT), 1, "{stdout}");
     assert_eq!(stderr, "");
@@ -71,7 +72,7 @@ async fn without_faults_a_turn_comes_to_its_end() {
 }
 
 #[tokio::test]
-async fn it_dies_with_a_code_or_a_signal_at_any_point() {
+async fn exit_codes_and_signals_occur_at_any_point() {
     let (stdout, _, exit) = turn(Faults::new().before("result", Fault::Exit(3))).await;
     assert_eq!((count(&stdout, RESULT), exit), (0, Exit::Code(3)));
     assert_eq!(count(&stdout, r#""type":"assistant""#), 1);
@@ -84,38 +85,38 @@ async fn it_dies_with_a_code_or_a_signal_at_any_point() {
 }
 
 #[tokio::test]
-async fn the_nth_line_of_a_kind_can_be_chosen() {
+async fn a_fault_can_select_the_nth_line_of_a_kind() {
     let faults = Faults::new().at(Point::Before("*".to_owned(), 3), Fault::Exit(5));
     let (stdout, _, exit) = turn(faults).await;
     assert_eq!((stdout.lines().count(), exit), (2, Exit::Code(5)));
 }
 
 #[tokio::test]
-async fn it_hangs_and_can_be_ended() {
+async fn a_hanging_cli_can_be_killed() {
     let mut process = sim(Faults::new().before("control_response", Fault::Hang));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut byte = [0];
     assert!(timeout(QUIET, process.stdout.read(&mut byte)).await.is_err(), "nothing is written");
-    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "the CLI is still running");
     process.terminate();
-    assert_eq!(timeout(LIMIT, process.wait()).await.unwrap(), Exit::Code(143));
+    assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap(), Exit::Code(143));
 }
 
 #[tokio::test]
-async fn it_ignores_sigterm_but_not_sigkill() {
+async fn sigterm_can_be_ignored_but_not_sigkill() {
     let mut process = sim(Faults::new().at_start(Fault::IgnoreTerminate));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut line = String::new();
     let mut stdout = BufReader::new(&mut process.stdout);
-    timeout(LIMIT, stdout.read_line(&mut line)).await.unwrap().unwrap();
+    timeout(TIMEOUT, stdout.read_line(&mut line)).await.unwrap().unwrap();
     process.terminate();
-    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "the CLI is still running");
     process.kill();
-    assert_eq!(timeout(LIMIT, process.wait()).await.unwrap(), Exit::Signal(9));
+    assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap(), Exit::Signal(9));
 }
 
 #[tokio::test]
-async fn it_writes_garbage_half_lines_and_bytes_that_are_no_text() {
+async fn garbage_partial_lines_and_invalid_utf8_are_written() {
     let faults = Faults::new()
         .before("assistant", Fault::Bytes(b"not json\n\xff\xfe\n".to_vec()))
         .after("result", Fault::Bytes(br#"{"type":"half"#.to_vec()))
@@ -127,7 +128,7 @@ async fn it_writes_garbage_half_lines_and_bytes_that_are_no_text() {
 }
 
 #[tokio::test]
-async fn it_writes_lines_of_any_size() {
+async fn lines_of_any_size_are_written() {
     for size in [100, 64 * 1024, 3_000_000] {
         let (stdout, ..) = turn(Faults::new().before("result", Fault::LongLine(size))).await;
         let longest = stdout.lines().filter(|line| line.contains("flood")).map(str::len).max();
@@ -136,7 +137,7 @@ async fn it_writes_lines_of_any_size() {
 }
 
 #[tokio::test]
-async fn it_floods_with_messages_and_deltas() {
+async fn floods_of_messages_and_deltas_are_written() {
     let faults = Faults::new()
         .before("assistant", Fault::Messages(5_000))
         .before("result", Fault::Deltas(7_000));
@@ -147,14 +148,14 @@ async fn it_floods_with_messages_and_deltas() {
 }
 
 #[tokio::test]
-async fn it_floods_stderr() {
+async fn a_flood_of_stderr_is_written() {
     let (_, stderr, _) = turn(Faults::new().before("result", Fault::Stderr(320 * 1024))).await;
     assert!(stderr.len() >= 320 * 1024);
     assert!(stderr.lines().count() > 1000);
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_starts_slowly_and_answers_late() {
+async fn pauses_delay_startup_and_responses() {
     let began = tokio::time::Instant::now();
     let faults = Faults::new()
         .at_start(Fault::Pause(Duration::from_secs(7)))
@@ -168,7 +169,7 @@ async fn it_starts_slowly_and_answers_late() {
 }
 
 #[tokio::test]
-async fn it_answers_never_twice_or_out_of_order() {
+async fn responses_can_be_missing_duplicated_or_reordered() {
     let mode = r#"{"type":"control_request","request_id":"req_2_00000000","request":{"subtype":"set_permission_mode","mode":"plan"}}"#;
     let model = r#"{"type":"control_request","request_id":"req_3_00000000","request":{"subtype":"set_model","model":"m"}}"#;
     let answers = |stdout: &str| -> Vec<String> {
@@ -191,7 +192,7 @@ async fn it_answers_never_twice_or_out_of_order() {
 }
 
 #[tokio::test]
-async fn it_answers_with_the_wrong_id_or_shape() {
+async fn responses_can_have_the_wrong_id_or_shape() {
     let kind = "control_response/initialize";
     let (stdout, ..) = talk(sim(Faults::new().before(kind, Fault::WrongId)), &[HANDSHAKE]).await;
     assert!(stdout.contains("req_0_ffffffff") && !stdout.contains("req_1_00000000"), "{stdout}");
@@ -201,18 +202,18 @@ async fn it_answers_with_the_wrong_id_or_shape() {
 }
 
 #[tokio::test]
-async fn it_closes_stdout_and_lives_on() {
+async fn stdout_can_be_closed_while_the_cli_keeps_running() {
     let mut process = sim(Faults::new().after("control_response", Fault::CloseStdout));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let mut stdout = Vec::new();
-    timeout(LIMIT, process.stdout.read_to_end(&mut stdout)).await.unwrap().unwrap();
-    assert!(timeout(QUIET, process.wait()).await.is_err(), "it lives");
+    timeout(TIMEOUT, process.stdout.read_to_end(&mut stdout)).await.unwrap().unwrap();
+    assert!(timeout(QUIET, process.wait()).await.is_err(), "the CLI is still running");
     process.stdin.shutdown().await.unwrap();
-    assert_eq!(timeout(LIMIT, process.wait()).await.unwrap(), Exit::Code(0));
+    assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap(), Exit::Code(0));
 }
 
 #[tokio::test]
-async fn it_stops_reading_stdin() {
+async fn reading_stdin_can_stop() {
     let mut process = sim(Faults::new().after("control_response", Fault::StopReading));
     process.stdin.write_all(format!("{HANDSHAKE}\n").as_bytes()).await.unwrap();
     let filling = async {
@@ -224,7 +225,7 @@ async fn it_stops_reading_stdin() {
     assert!(timeout(QUIET, filling).await.is_err(), "the pipe fills up");
 }
 
-/// The same simulation as a process with real pipes, driven by a script file.
+/// Starts the program with real pipes and a script file.
 fn process(faults: &str) -> (tokio::process::Child, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.sim");
@@ -245,7 +246,7 @@ fn process(faults: &str) -> (tokio::process::Child, tempfile::TempDir) {
 }
 
 #[cfg(unix)]
-mod as_a_process {
+mod with_the_program {
     use std::os::unix::process::ExitStatusExt as _;
 
     use super::*;
@@ -256,7 +257,7 @@ mod as_a_process {
         let mut line = String::new();
         let stdout = BufReader::new(child.stdout.as_mut().unwrap());
         let mut stdout = stdout.take(1 << 20);
-        timeout(LIMIT, stdout.read_line(&mut line)).await.unwrap().unwrap();
+        timeout(TIMEOUT, stdout.read_line(&mut line)).await.unwrap().unwrap();
         line
     }
 
@@ -266,78 +267,78 @@ mod as_a_process {
     }
 
     #[tokio::test]
-    async fn a_signal_really_ends_the_process() {
+    async fn a_signal_ends_the_process() {
         let (mut child, _folder) = process("after control_response signal SIGKILL");
         first_line(&mut child).await;
-        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
         assert_eq!(status.signal(), Some(9));
     }
 
     #[tokio::test]
-    async fn sigterm_ends_it_with_143_unless_it_is_ignored() {
+    async fn sigterm_exits_with_143_unless_ignored() {
         let (mut child, _folder) = process("at start pause 0ms");
         first_line(&mut child).await;
-        // Kept open: at the end of its input it would exit by itself.
+        // Kept open, because the CLI exits at EOF.
         let _stdin = child.stdin.take();
         signal(&child, rustix::process::Signal::TERM);
-        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(143));
 
         let (mut child, _folder) = process("at start ignore-sigterm");
         first_line(&mut child).await;
         let _stdin = child.stdin.take();
         signal(&child, rustix::process::Signal::TERM);
-        assert!(timeout(QUIET, child.wait()).await.is_err(), "it lives");
+        assert!(timeout(QUIET, child.wait()).await.is_err(), "the CLI is still running");
         child.kill().await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_grandchild_holds_stdout_open() {
+    async fn a_grandchild_keeps_stdout_open() {
         let (mut child, _folder) = process("after control_response leave-grandchild 15s");
         first_line(&mut child).await;
-        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0));
         let mut stdout = child.stdout.take().unwrap();
         let mut rest = Vec::new();
         let read = stdout.read_to_end(&mut rest);
         tokio::pin!(read);
-        assert!(timeout(QUIET, &mut read).await.is_err(), "somebody still holds it");
-        timeout(LIMIT, read).await.unwrap().unwrap();
+        assert!(timeout(QUIET, &mut read).await.is_err(), "the grandchild keeps stdout open");
+        timeout(TIMEOUT, read).await.unwrap().unwrap();
     }
 
     #[tokio::test]
-    async fn a_signal_from_outside_says_when_a_fault_strikes() {
+    async fn sigusr1_triggers_a_fault() {
         let (mut child, _folder) = process("at signal exit 9");
         assert!(first_line(&mut child).await.contains(ANSWERED));
         let _stdin = child.stdin.take();
         signal(&child, rustix::process::Signal::USR1);
-        let status = timeout(LIMIT, child.wait()).await.unwrap().unwrap();
+        let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(9));
     }
 
     #[tokio::test]
-    async fn either_pipe_can_be_closed_by_a_process_that_lives_on() {
+    async fn a_running_process_can_close_either_pipe() {
         let (mut child, _folder) = process("after control_response close-stdout");
         first_line(&mut child).await;
         let _stdin = child.stdin.take();
         let mut rest = Vec::new();
         let mut stdout = child.stdout.take().unwrap();
-        timeout(LIMIT, stdout.read_to_end(&mut rest)).await.unwrap().unwrap();
-        assert!(child.try_wait().unwrap().is_none(), "it lives");
+        timeout(TIMEOUT, stdout.read_to_end(&mut rest)).await.unwrap().unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "the CLI is still running");
 
         let (mut child, _folder) = process("after control_response close-stdin");
         first_line(&mut child).await;
         let mut stdin = child.stdin.take().unwrap();
-        // It is closed at some time after the answer was written.
+        // Stdin is closed at some time after the response was written.
         let writing = async { while stdin.write_all(b"\n").await.is_ok() {} };
-        timeout(LIMIT, writing).await.unwrap();
-        assert!(child.try_wait().unwrap().is_none(), "it lives");
+        timeout(TIMEOUT, writing).await.unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "the CLI is still running");
     }
 
     #[tokio::test]
-    async fn a_mistake_in_a_script_is_named_with_its_place() {
+    async fn a_script_error_is_reported_with_its_position() {
         let (child, _folder) = process("before result exti 3");
-        let output = timeout(LIMIT, child.wait_with_output()).await.unwrap().unwrap();
+        let output = timeout(TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success());
         assert!(stderr.contains("line 4") && stderr.contains("exit"), "{stderr}");
@@ -345,7 +346,7 @@ mod as_a_process {
 }
 
 #[tokio::test]
-async fn faults_of_one_run_spare_the_others() {
+async fn faults_of_one_run_do_not_affect_other_runs() {
     let sim = Sim::new()
         .script(Script::new().otherwise([Reply::text("Hello.")]))
         .args(SESSION.iter().copied())

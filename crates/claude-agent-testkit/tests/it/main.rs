@@ -10,7 +10,7 @@
 mod client;
 mod deferred;
 mod faults;
-mod hook_answers;
+mod hook_responses;
 mod mock_api;
 mod player;
 mod recorder;

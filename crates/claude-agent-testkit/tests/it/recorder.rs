@@ -1,40 +1,37 @@
-//! The recorder with real pipes and real processes; shell scripts play the CLI.
+//! The recorder with real pipes and processes; shell scripts act as the CLI.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong here fails the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here fails the test")]
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
-    path::PathBuf,
-    process::{Child, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use claude_agent_testkit::{
-    recorder::{CliStreams, ClientStreams, Tape, relay},
-    recording::{Channel, Exit, Header, Recording, What},
-};
+use claude_agent_testkit::recorder::{CliStreams, ClientStreams, RecordingWriter, relay};
+use claude_agent_testkit::recording::{Channel, EntryKind, Exit, Header, Recording};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// What happened, without the times.
-fn whats(recording: &Recording) -> Vec<String> {
+/// Summarizes the entries, without their times.
+fn summaries(recording: &Recording) -> Vec<String> {
     let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
-    let name = |what: &What| match what {
-        What::Sent(line) => format!(">> {}", text(line)),
-        What::Received(line) => format!("<< {}", text(line)),
-        What::Stderr(line) => format!("!! {}", text(line)),
-        What::Unfinished(channel, rest) => format!("{channel:?}~ {}", text(rest)),
-        What::InputClosed => ">> closed".to_owned(),
-        What::OutputClosed => "<< closed".to_owned(),
-        What::Exited(exit) => format!("EXIT {exit}"),
+    let name = |kind: &EntryKind| match kind {
+        EntryKind::Sent(line) => format!(">> {}", text(line)),
+        EntryKind::Received(line) => format!("<< {}", text(line)),
+        EntryKind::Stderr(line) => format!("!! {}", text(line)),
+        EntryKind::Unfinished(channel, rest) => format!("{channel:?}~ {}", text(rest)),
+        EntryKind::StdinClosed => ">> closed".to_owned(),
+        EntryKind::StdoutClosed => "<< closed".to_owned(),
+        EntryKind::Exited(exit) => format!("EXIT {exit}"),
         other => format!("{other:?}"),
     };
-    recording.entries.iter().map(|entry| name(&entry.what)).collect()
+    recording.entries.iter().map(|entry| name(&entry.kind)).collect()
 }
 
-/// A script that plays the CLI, and the directory of its recordings.
+/// A fake CLI and the directory of its recordings.
 struct Recorded {
     directory: TempDir,
 }
@@ -43,9 +40,9 @@ impl Recorded {
     fn new(script: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let cli = directory.path().join("cli");
-        // The recorder asks for the version; a script that plays a conversation has none to say.
+        // The recorder runs `--version` first, which must not start the script.
         let text =
-            format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '1.2.3 (Play)' && exit\n{script}\n");
+            format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '1.2.3 (Fake)' && exit\n{script}\n");
         fs::write(&cli, text).unwrap();
         fs::set_permissions(&cli, fs::Permissions::from_mode(0o755)).unwrap();
         Self { directory }
@@ -75,9 +72,8 @@ impl Recorded {
         Recording::parse(&fs::read(&files[0]).unwrap()).unwrap()
     }
 
-    /// Waits for a recording that shows the end of the CLI: the program that was started may be
-    /// gone before it.
-    fn recording_with_an_end(&self) -> Recording {
+    /// Waits for a recording that contains the exit of the CLI; the started program may exit earlier.
+    fn complete_recording(&self) -> Recording {
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(120) {
             let recording =
@@ -87,7 +83,7 @@ impl Recorded {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the recording never ended: {:?}", whats(&self.recording()));
+        panic!("the recording never ended: {:?}", summaries(&self.recording()));
     }
 }
 
@@ -102,7 +98,7 @@ fn stdout_of(child: &mut Child) -> BufReader<ChildStdout> {
 }
 
 #[test]
-fn both_directions_are_passed_on_and_recorded_in_order() {
+fn both_directions_are_relayed_and_recorded_in_order() {
     let recorded = Recorded::new("while read -r line; do echo \"got $line\"; done; exit 7");
     let mut child = recorded.command().args(["--flag", "value"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -116,7 +112,7 @@ fn both_directions_are_passed_on_and_recorded_in_order() {
     let recording = recorded.recording();
     let expected =
         [">> one", "<< got one", ">> two", "<< got two", ">> closed", "<< closed", "EXIT 7"];
-    assert_eq!(whats(&recording), expected);
+    assert_eq!(summaries(&recording), expected);
     assert_eq!(recording.header.argv, ["--flag", "value"]);
     assert_eq!(recording.header.cli_version, "1.2.3");
     assert_eq!(recording.header.env["CLAUDE_CODE_ENTRYPOINT"], "test");
@@ -126,20 +122,20 @@ fn both_directions_are_passed_on_and_recorded_in_order() {
 }
 
 #[test]
-fn stderr_and_bytes_that_are_no_text_are_kept() {
-    let recorded = Recorded::new(r"printf 'a\377b\r\n'; printf 'half'; echo complaint >&2");
+fn stderr_and_invalid_utf8_are_recorded() {
+    let recorded = Recorded::new(r"printf 'a\377b\r\n'; printf 'half'; echo warning >&2");
     let mut child = recorded.command().spawn().unwrap();
     let mut output = Vec::new();
     child.stdout.take().unwrap().read_to_end(&mut output).unwrap();
     assert_eq!(output, b"a\xffb\r\nhalf");
     let mut errors = String::new();
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-    assert_eq!(errors, "complaint\n");
+    assert_eq!(errors, "warning\n");
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let mut seen = whats(&recorded.recording());
+    let mut seen = summaries(&recorded.recording());
     // The two streams have no order between them.
     seen.sort();
-    assert_eq!(seen, ["!! complaint", "<< a\\xffb\\r", "<< closed", "EXIT 0", "Received~ half"]);
+    assert_eq!(seen, ["!! warning", "<< a\\xffb\\r", "<< closed", "EXIT 0", "Received~ half"]);
 }
 
 #[test]
@@ -161,11 +157,11 @@ fn a_terminated_recorder_terminates_the_cli_and_still_records() {
     rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
     assert_eq!(line(&mut stdout), "bye\n");
     child.wait().unwrap();
-    assert_eq!(recorded.recording_with_an_end().exit(), Some(Exit::Code(143)));
+    assert_eq!(recorded.complete_recording().exit(), Some(Exit::Code(143)));
 }
 
 #[test]
-fn a_client_that_vanishes_leaves_a_whole_recording() {
+fn a_vanished_client_leaves_a_complete_recording() {
     let recorded = Recorded::new("while read -r line; do echo \"got $line\"; done; echo end");
     let mut child = recorded.command().spawn().unwrap();
     writeln!(child.stdin.as_ref().unwrap(), "one").unwrap();
@@ -176,53 +172,53 @@ fn a_client_that_vanishes_leaves_a_whole_recording() {
     drop(child.stdin.take());
     child.wait().unwrap();
     let expected = [">> one", "<< got one", ">> closed", "<< end", "<< closed", "EXIT 0"];
-    assert_eq!(whats(&recorded.recording()), expected);
+    assert_eq!(summaries(&recorded.recording()), expected);
 }
 
 #[test]
-fn the_version_is_passed_through_and_not_recorded() {
+fn version_checks_are_not_recorded() {
     let recorded = Recorded::new("exit 3");
     let output = recorded.command().arg("--version").output().unwrap();
-    assert_eq!(output.stdout, b"1.2.3 (Play)\n");
+    assert_eq!(output.stdout, b"1.2.3 (Fake)\n");
     assert!(recorded.files().is_empty());
 }
 
 #[test]
-fn without_a_cli_the_recorder_says_what_is_missing() {
+fn a_missing_cli_variable_is_reported() {
     let recorded = Recorded::new("exit 0");
     let output = recorded.command().env_remove("CLAUDE_RECORDER_CLI").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("CLAUDE_RECORDER_CLI does not name an executable"), "{text}");
+    assert!(text.contains("CLAUDE_RECORDER_CLI is not set"), "{text}");
 }
 
 #[test]
-fn lines_are_whole_wherever_their_bytes_are_cut() {
+fn lines_are_reassembled_from_any_chunks() {
     let bytes = b"{\"a\":1}\n\n\xff\xfe\r\nrest";
     for cut in 0..=bytes.len() {
-        let tape = Tape::new(Header::new("cut"));
-        tape.bytes(Channel::Received, &bytes[..cut]);
-        tape.bytes(Channel::Received, &bytes[cut..]);
-        tape.exited(Exit::Code(0));
+        let writer = RecordingWriter::new(Header::new("cut"));
+        writer.record_bytes(Channel::Received, &bytes[..cut]);
+        writer.record_bytes(Channel::Received, &bytes[cut..]);
+        writer.record_exit(Exit::Code(0));
         let expected = ["<< {\"a\":1}", "<< ", "<< \\xff\\xfe\\r", "Received~ rest", "EXIT 0"]
             .map(|text| text.replace('"', "\\\""));
-        assert_eq!(whats(&tape.recording()), expected, "cut at {cut}");
+        assert_eq!(summaries(&writer.recording()), expected, "cut at {cut}");
     }
 }
 
 #[tokio::test]
-async fn a_relay_holds_no_more_than_the_pipes_allow() {
-    // The client reads nothing: a CLI that writes without end must come to a halt.
+async fn a_relay_buffers_no_more_than_the_pipes() {
+    // The client reads nothing, so a CLI that keeps writing must block.
     let (client_output, _unread) = tokio::io::duplex(1024);
     let (mut cli_output, relayed) = tokio::io::duplex(1024);
-    let tape = Tape::new(Header::new("full"));
+    let writer = RecordingWriter::new(Header::new("full"));
     let client = ClientStreams {
-        input: tokio::io::empty(),
-        output: client_output,
-        errors: tokio::io::sink(),
+        stdin: tokio::io::empty(),
+        stdout: client_output,
+        stderr: tokio::io::sink(),
     };
-    let cli = CliStreams { input: tokio::io::sink(), output: relayed, errors: tokio::io::empty() };
-    let relaying = relay(&tape, client, cli);
+    let cli = CliStreams { stdin: tokio::io::sink(), stdout: relayed, stderr: tokio::io::empty() };
+    let relaying = relay(&writer, client, cli);
     let writing = async {
         let chunk = [b'x'; 1024];
         let mut written = 0_usize;
@@ -235,7 +231,7 @@ async fn a_relay_holds_no_more_than_the_pipes_allow() {
     };
     tokio::select! {
         () = relaying => panic!("the relay ended"),
-        written = writing => assert!(written <= 128 * 1024, "{written} bytes were taken"),
+        written = writing => assert!(written <= 128 * 1024, "{written} bytes were accepted"),
     }
 }
 
@@ -243,24 +239,27 @@ async fn a_relay_holds_no_more_than_the_pipes_allow() {
 async fn a_relay_works_on_any_streams() {
     let (mut client, client_input) = tokio::io::duplex(64);
     let (client_output, mut shown) = tokio::io::duplex(64);
-    let (cli_input, mut heard) = tokio::io::duplex(64);
-    let (mut says, cli_output) = tokio::io::duplex(64);
-    let tape = Tape::new(Header::new("relay"));
+    let (cli_input, mut cli_stdin) = tokio::io::duplex(64);
+    let (mut cli_stdout, cli_output) = tokio::io::duplex(64);
+    let writer = RecordingWriter::new(Header::new("relay"));
     let client_streams =
-        ClientStreams { input: client_input, output: client_output, errors: tokio::io::sink() };
-    let cli = CliStreams { input: cli_input, output: cli_output, errors: tokio::io::empty() };
-    let play = async {
+        ClientStreams { stdin: client_input, stdout: client_output, stderr: tokio::io::sink() };
+    let cli = CliStreams { stdin: cli_input, stdout: cli_output, stderr: tokio::io::empty() };
+    let exchange = async {
         client.write_all(b"question\n").await.unwrap();
         client.shutdown().await.unwrap();
         let mut question = String::new();
-        heard.read_to_string(&mut question).await.unwrap();
+        cli_stdin.read_to_string(&mut question).await.unwrap();
         assert_eq!(question, "question\n");
-        says.write_all(b"answer\n").await.unwrap();
-        drop(says);
+        cli_stdout.write_all(b"answer\n").await.unwrap();
+        drop(cli_stdout);
         let mut answer = String::new();
         shown.read_to_string(&mut answer).await.unwrap();
         assert_eq!(answer, "answer\n");
     };
-    tokio::join!(relay(&tape, client_streams, cli), play);
-    assert_eq!(whats(&tape.recording()), [">> question", ">> closed", "<< answer", "<< closed"]);
+    tokio::join!(relay(&writer, client_streams, cli), exchange);
+    assert_eq!(
+        summaries(&writer.recording()),
+        [">> question", ">> closed", "<< answer", "<< closed"]
+    );
 }

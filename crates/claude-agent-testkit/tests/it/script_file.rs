@@ -1,35 +1,31 @@
-//! Script files: what can be said, and what is told about a mistake.
+//! Parsing of script files, and the errors for invalid ones.
 
-#![expect(clippy::panic, reason = "what goes wrong here fails the test")]
+#![expect(clippy::panic, reason = "a failure here fails the test")]
 
 use std::time::Duration;
 
-use claude_agent_testkit::{
-    mock_api::{Reply, Script},
-    sim::{
-        fault::{Fault, Faults, Point},
-        script_file::{self, ScriptError},
-    },
-};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use claude_agent_testkit::sim::fault::{Fault, Faults, Point};
+use claude_agent_testkit::sim::script_file::{self, ScriptError};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What the file says is what the Rust value says.
+/// Checks that the file is parsed to this script.
 #[track_caller]
-fn says(file: &str, model: &Script) {
+fn check_script(file: &str, model: &Script) {
     let script = script_file::parse(file).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(format!("{:?}", script.model), format!("{model:?}"), "{file}");
 }
 
-/// The answer of `otherwise` is this reply.
+/// Checks that the steps are parsed to this reply.
 #[track_caller]
-fn answers(steps: &str, reply: Reply) {
-    says(&format!("otherwise\n{steps}"), &Script::new().otherwise([reply]));
+fn check_answer(steps: &str, reply: Reply) {
+    check_script(&format!("otherwise\n{steps}"), &Script::new().otherwise([reply]));
 }
 
-/// The faults are these.
+/// Checks that the lines are parsed to these faults.
 #[track_caller]
-fn breaks(lines: &str, expected: impl IntoIterator<Item = (Point, Fault)>) {
+fn check_faults(lines: &str, expected: impl IntoIterator<Item = (Point, Fault)>) {
     let script =
         script_file::parse(&format!("faults\n{lines}")).unwrap_or_else(|error| panic!("{error}"));
     let expected =
@@ -38,32 +34,33 @@ fn breaks(lines: &str, expected: impl IntoIterator<Item = (Point, Fault)>) {
 }
 
 #[test]
-fn every_kind_of_content_can_be_said() {
-    answers(r#"say "Hello.""#, Reply::text("Hello."));
-    answers(r#"think "Hm." say "Yes.""#, Reply::thinking("Hm.").and_text("Yes."));
-    answers("call Read", Reply::tool("Read", json!({})));
-    answers(
+fn every_kind_of_content_can_be_scripted() {
+    check_answer(r#"say "Hello.""#, Reply::text("Hello."));
+    check_answer(r#"think "Hm." say "Yes.""#, Reply::thinking("Hm.").and_text("Yes."));
+    check_answer("call Read", Reply::tool("Read", json!({})));
+    check_answer(
         r#"call mcp__calc__add {"a": 2, "b": [3]}"#,
         Reply::tool("mcp__calc__add", json!({"a": 2, "b": [3]})),
     );
-    answers(r#"call "my tool" {}"#, Reply::tool("my tool", json!({})));
-    answers(
+    check_answer(r#"call "my tool" {}"#, Reply::tool("my tool", json!({})));
+    check_answer(
         "call Bash {\n  \"command\": \"echo '}' # no comment\"\n} # a comment\ncall Bash {}",
         Reply::tool("Bash", json!({"command": "echo '}' # no comment"}))
             .and_tool("Bash", json!({})),
     );
-    answers(r#"raw "half \ud83d""#, Reply::new().raw_text_json(r#""half \ud83d""#));
-    answers("nothing", Reply::new());
-    answers(
+    check_answer(r#"raw "half \ud83d""#, Reply::new().raw_text_json(r#""half \ud83d""#));
+    check_answer("nothing", Reply::new());
+    check_answer(
         r#"error 529 overloaded_error "Overloaded""#,
         Reply::error(529, "overloaded_error", "Overloaded"),
     );
 }
 
 #[test]
-fn every_manner_of_sending_can_be_said() {
+fn every_delivery_option_can_be_scripted() {
     let hello = || Reply::text("Hello.");
-    let check = |steps: &str, reply: Reply| answers(&format!("say \"Hello.\"\n{steps}"), reply);
+    let check =
+        |steps: &str, reply: Reply| check_answer(&format!("say \"Hello.\"\n{steps}"), reply);
     check("stop-reason max_tokens", hello().stop_reason("max_tokens"));
     check("usage 10 5", hello().usage(10, 5));
     check("deltas-of 4", hello().deltas_of(4));
@@ -74,19 +71,19 @@ fn every_manner_of_sending_can_be_said() {
     check("hold", hello().hold());
     check("drop-after 3", hello().drop_after_events(3));
     check("usage 1 2 hold deltas-of 1", hello().usage(1, 2).hold().deltas_of(1));
-    answers("hold say \"Hello.\"", hello().hold());
+    check_answer("hold say \"Hello.\"", hello().hold());
 }
 
 #[test]
-fn texts_have_the_escapes_of_json() {
-    answers(
+fn strings_support_json_escapes() {
+    check_answer(
         r#"say "\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00 é # no comment""#,
         Reply::text("\"\\/\u{8}\u{c}\n\r\té😀 é # no comment"),
     );
 }
 
 #[test]
-fn rules_come_in_the_order_of_the_file() {
+fn rules_keep_the_order_of_the_file() {
     let file = r#"
         otherwise
             say "Eh?"
@@ -103,43 +100,43 @@ fn rules_come_in_the_order_of_the_file() {
         .when_attempts("b", [slow, Reply::text("Now.")])
         .since("c", [Reply::text("3")])
         .otherwise([Reply::text("Eh?")]);
-    says(file, &model);
+    check_script(file, &model);
 }
 
 #[test]
-fn the_layout_is_free() {
+fn whitespace_is_not_significant() {
     let expected = Script::new().when("a", [Reply::text("b"), Reply::text("c")]);
-    says("when \"a\" say \"b\" then say \"c\"", &expected);
-    says("\u{feff}when \"a\"\r\n\tsay \"b\"\r\n\r\n\tthen\r\n\tsay \"c\"#x\r\n", &expected);
-    says("# x\n   when \"a\"#\n say\t\"b\"\nthen # x\nsay \"c\"\n#", &expected);
-    says("", &Script::new());
-    says("\n# nothing\n\n", &Script::new());
+    check_script("when \"a\" say \"b\" then say \"c\"", &expected);
+    check_script("\u{feff}when \"a\"\r\n\tsay \"b\"\r\n\r\n\tthen\r\n\tsay \"c\"#x\r\n", &expected);
+    check_script("# x\n   when \"a\"#\n say\t\"b\"\nthen # x\nsay \"c\"\n#", &expected);
+    check_script("", &Script::new());
+    check_script("\n# nothing\n\n", &Script::new());
 }
 
 #[test]
-fn a_version_is_kept() {
+fn the_version_is_parsed() {
     assert_eq!(script_file::parse("version 2.1.325").unwrap().version.as_deref(), Some("2.1.325"));
     assert_eq!(script_file::parse("").unwrap().version, None);
 }
 
 #[test]
-fn every_point_can_be_said() {
+fn every_fault_point_can_be_scripted() {
     let kind = |kind: &str| kind.to_owned();
-    breaks("at start hang", [(Point::Start, Fault::Hang)]);
-    breaks("before result hang", [(Point::Before(kind("result"), 1), Fault::Hang)]);
-    breaks("after system/init 2 hang", [(Point::After(kind("system/init"), 2), Fault::Hang)]);
-    breaks("at signal hang", [(Point::Signal, Fault::Hang)]);
-    breaks("after * 100 hang", [(Point::After(kind("*"), 100), Fault::Hang)]);
-    breaks(
+    check_faults("at start hang", [(Point::Start, Fault::Hang)]);
+    check_faults("before result hang", [(Point::Before(kind("result"), 1), Fault::Hang)]);
+    check_faults("after system/init 2 hang", [(Point::After(kind("system/init"), 2), Fault::Hang)]);
+    check_faults("at signal hang", [(Point::Signal, Fault::Hang)]);
+    check_faults("after * 100 hang", [(Point::After(kind("*"), 100), Fault::Hang)]);
+    check_faults(
         "on control_request/initialize hang",
         [(Point::Read(kind("control_request/initialize"), 1), Fault::Hang)],
     );
 }
 
 #[test]
-fn every_fault_can_be_written() {
+fn every_fault_can_be_scripted() {
     let check = |text: &str, fault: Fault| {
-        breaks(&format!("at start {text}"), [(Point::Start, fault)]);
+        check_faults(&format!("at start {text}"), [(Point::Start, fault)]);
     };
     let bytes = |bytes: &[u8]| Fault::Bytes(bytes.to_vec());
     check("exit 3", Fault::Exit(3));
@@ -165,10 +162,10 @@ fn every_fault_can_be_written() {
 }
 
 #[test]
-fn the_line_that_comes_can_be_changed() {
+fn faults_can_modify_the_next_line() {
     let check = |text: &str, fault: Fault| {
         let point = Point::Before("result".to_owned(), 1);
-        breaks(&format!("before result {text}"), [(point, fault)]);
+        check_faults(&format!("before result {text}"), [(point, fault)]);
     };
     check("swallow", Fault::Swallow);
     check("twice", Fault::Twice);
@@ -180,7 +177,7 @@ fn the_line_that_comes_can_be_changed() {
 #[test]
 fn faults_of_one_line_occur_at_one_point() {
     let result = || Point::Before("result".to_owned(), 1);
-    breaks(
+    check_faults(
         "before result pause 1s exit 3 # enough\n at start hang",
         [
             (result(), Fault::Pause(Duration::from_secs(1))),
@@ -197,9 +194,9 @@ fn the_example_is_a_script() {
     assert!(!script.faults.is_empty());
 }
 
-/// The mistake is told at this place, with this expectation.
+/// Checks the position, the expectation and the found text of an error.
 #[track_caller]
-fn mistake(file: &str, line: usize, column: usize, expected: &str, found: &str) -> ScriptError {
+fn check_error(file: &str, line: usize, column: usize, expected: &str, found: &str) -> ScriptError {
     let error = script_file::parse(file).expect_err(file);
     assert_eq!((error.line(), error.column()), (line, column), "{error}");
     assert_eq!(error.expected(), expected, "{error}");
@@ -210,62 +207,68 @@ fn mistake(file: &str, line: usize, column: usize, expected: &str, found: &str) 
 const SECTION: &str = "`version`, `when`, `since`, `otherwise` or `faults`";
 const STEP: &str = "a step of an answer such as `say`, or `then`, or a section";
 const CONTENT: &str = "content such as `say`, or `error`, or `nothing`";
-const TEXT: &str = "a text in quotes";
-const CLOSED: &str = "a quote that ends the text before the line ends";
+const TEXT: &str = "a quoted string";
+const CLOSED: &str = "a closing quote before the end of the line";
 const FAULT: &str = "a fault such as `exit` or `pause`";
 const KIND: &str = "a kind of line such as `result`, `system/init` or `*`";
 const DURATION: &str = "a duration such as `200ms` or `2s`";
 const SIZE: &str = "a size such as `10`, `64kb` or `10mb`";
 
 #[test]
-fn a_mistake_in_a_section_is_told() {
-    mistake("say \"x\"", 1, 1, SECTION, "`say`");
-    mistake("\n  \"x\"", 2, 3, SECTION, "`\"x\"`");
-    mistake("version", 1, 8, "a version such as `2.1.325`", "the end of the script");
-    mistake("version 2.1", 1, 9, "a version such as `2.1.325`", "`2.1`");
-    mistake("version 1.2.3\nversion 1.2.4", 2, 1, "one `version` at most", "`version`");
-    mistake("when hello say \"x\"", 1, 6, TEXT, "`hello`");
-    mistake("when # x\n\"a\" say \"x\"", 1, 5, TEXT, "the end of the line");
-    mistake("when \"\"\nsay \"x\"", 1, 6, "a text that is not empty", "`\"\"`");
-    mistake("since \"\"\nsay \"x\"", 1, 7, "a text that is not empty", "`\"\"`");
-    mistake("otherwise say \"x\"\notherwise", 2, 1, "one `otherwise` at most", "`otherwise`");
+fn an_error_in_a_section_is_reported() {
+    check_error("say \"x\"", 1, 1, SECTION, "`say`");
+    check_error("\n  \"x\"", 2, 3, SECTION, "`\"x\"`");
+    check_error("version", 1, 8, "a version such as `2.1.325`", "the end of the script");
+    check_error("version 2.1", 1, 9, "a version such as `2.1.325`", "`2.1`");
+    check_error("version 1.2.3\nversion 1.2.4", 2, 1, "at most one `version`", "`version`");
+    check_error("when hello say \"x\"", 1, 6, TEXT, "`hello`");
+    check_error("when # x\n\"a\" say \"x\"", 1, 5, TEXT, "the end of the line");
+    check_error("when \"\"\nsay \"x\"", 1, 6, "a non-empty string", "`\"\"`");
+    check_error("since \"\"\nsay \"x\"", 1, 7, "a non-empty string", "`\"\"`");
+    check_error("otherwise say \"x\"\notherwise", 2, 1, "at most one `otherwise`", "`otherwise`");
 }
 
 #[test]
-fn a_mistake_in_an_answer_is_told() {
-    mistake("otherwise", 1, 10, CONTENT, "the end of the script");
-    mistake("when \"a\"\nwhen \"b\" say \"x\"", 2, 1, CONTENT, "`when`");
-    mistake("otherwise\n  then\n  say \"x\"", 2, 3, CONTENT, "`then`");
-    mistake("otherwise\n  say \"x\" then hold\n\n", 4, 1, CONTENT, "the end of the script");
-    mistake("otherwise\n  say 42", 2, 7, TEXT, "`42`");
-    mistake("otherwise\n  say\n  \"x\"", 2, 6, TEXT, "the end of the line");
-    mistake("otherwise say \"x\r\n\"", 1, 17, CLOSED, "the end of the line");
-    mistake("otherwise say \"x\\\"", 1, 19, CLOSED, "the end of the script");
-    mistake("otherwise say \"é\\q\"", 1, 17, "an escape of JSON such as `\\n`", "`\\q`");
-    mistake(
+fn an_error_in_an_answer_is_reported() {
+    check_error("otherwise", 1, 10, CONTENT, "the end of the script");
+    check_error("when \"a\"\nwhen \"b\" say \"x\"", 2, 1, CONTENT, "`when`");
+    check_error("otherwise\n  then\n  say \"x\"", 2, 3, CONTENT, "`then`");
+    check_error("otherwise\n  say \"x\" then hold\n\n", 4, 1, CONTENT, "the end of the script");
+    check_error("otherwise\n  say 42", 2, 7, TEXT, "`42`");
+    check_error("otherwise\n  say\n  \"x\"", 2, 6, TEXT, "the end of the line");
+    check_error("otherwise say \"x\r\n\"", 1, 17, CLOSED, "the end of the line");
+    check_error("otherwise say \"x\\\"", 1, 19, CLOSED, "the end of the script");
+    check_error("otherwise say \"é\\q\"", 1, 17, "a JSON escape such as `\\n`", "`\\q`");
+    check_error(
         "otherwise say \"\\x41\"",
         1,
         16,
-        "an escape of JSON (`\\x` is for `bytes` and `line`)",
+        "a JSON escape (`\\x` is only valid in `bytes` and `line`)",
         "`\\x`",
     );
-    mistake("otherwise say \"\\u12\"", 1, 16, "`\\u` and four hexadecimal digits", "`\\u`");
+    check_error("otherwise say \"\\u12\"", 1, 16, "`\\u` and four hexadecimal digits", "`\\u`");
     let halves = "both halves of a surrogate pair (`raw` takes one)";
-    mistake("otherwise say \"\\ud83d!\"", 1, 16, halves, "`\\u`");
-    mistake("otherwise say \"\\ude00\"", 1, 16, halves, "`\\u`");
-    mistake("otherwise error 200 x \"y\"", 1, 17, "a status from 400 to 599", "`200`");
-    mistake("otherwise error 500 {", 1, 21, "a kind of error such as `overloaded_error`", "`{`");
-    mistake("otherwise error 500 x say \"y\"", 1, 23, TEXT, "`say`");
+    check_error("otherwise say \"\\ud83d!\"", 1, 16, halves, "`\\u`");
+    check_error("otherwise say \"\\ude00\"", 1, 16, halves, "`\\u`");
+    check_error("otherwise error 200 x \"y\"", 1, 17, "a status from 400 to 599", "`200`");
+    check_error(
+        "otherwise error 500 {",
+        1,
+        21,
+        "a kind of error such as `overloaded_error`",
+        "`{`",
+    );
+    check_error("otherwise error 500 x say \"y\"", 1, 23, TEXT, "`say`");
     let no_content = "`then`, because an error has no content";
-    mistake("otherwise error 500 x \"y\" say \"z\"", 1, 27, no_content, "`say`");
-    let first = "`error` as the first step of its answer";
-    mistake("otherwise hold error 500 x \"y\"", 1, 16, first, "`error`");
-    mistake("otherwise usage 10\n5", 1, 19, "a number of output tokens", "the end of the line");
-    mistake("otherwise usage -1 5", 1, 17, "a number of input tokens", "`-1`");
-    mistake("otherwise deltas-of 0", 1, 21, "a number of characters from 1", "`0`");
-    mistake("otherwise pause-before 200", 1, 24, DURATION, "`200`");
-    mistake("otherwise pause-between 1.5s", 1, 25, DURATION, "`1.5s`");
-    mistake(
+    check_error("otherwise error 500 x \"y\" say \"z\"", 1, 27, no_content, "`say`");
+    let first = "`error` as the first step of the answer";
+    check_error("otherwise hold error 500 x \"y\"", 1, 16, first, "`error`");
+    check_error("otherwise usage 10\n5", 1, 19, "a number of output tokens", "the end of the line");
+    check_error("otherwise usage -1 5", 1, 17, "a number of input tokens", "`-1`");
+    check_error("otherwise deltas-of 0", 1, 21, "a number of characters from 1", "`0`");
+    check_error("otherwise pause-before 200", 1, 24, DURATION, "`200`");
+    check_error("otherwise pause-between 1.5s", 1, 25, DURATION, "`1.5s`");
+    check_error(
         "otherwise retry-after 99999999999999999999",
         1,
         23,
@@ -275,19 +278,19 @@ fn a_mistake_in_an_answer_is_told() {
 }
 
 #[test]
-fn a_mistake_in_json_is_told_where_it_is() {
-    mistake("otherwise call {}", 1, 16, "the name of a tool", "`{}`");
-    mistake("otherwise call T [1]", 1, 18, STEP, "`[1]`");
-    mistake("otherwise call T {\"a\": 1", 1, 18, "a JSON object that is closed", "`{\"a\":`");
-    mistake("otherwise call T {a: 1}", 1, 19, "valid JSON (key must be a string)", "`a:`");
-    mistake(
+fn an_error_in_json_is_reported_at_its_position() {
+    check_error("otherwise call {}", 1, 16, "the name of a tool", "`{}`");
+    check_error("otherwise call T [1]", 1, 18, STEP, "`[1]`");
+    check_error("otherwise call T {\"a\": 1", 1, 18, "a complete JSON object", "`{\"a\":`");
+    check_error("otherwise call T {a: 1}", 1, 19, "valid JSON (key must be a string)", "`a:`");
+    check_error(
         "otherwise\n call T {\"a\": 1,\n   \"é\": nil}",
         3,
         10,
         "valid JSON (expected ident)",
         "`il}`",
     );
-    mistake(
+    check_error(
         "otherwise call T {\"a\": 1\n  then\n  say \"x\"",
         2,
         3,
@@ -300,29 +303,41 @@ fn a_mistake_in_json_is_told_where_it_is() {
 }
 
 #[test]
-fn a_mistake_in_faults_is_told() {
-    mistake("faults exit 3", 1, 8, "`at`, `before`, `after`, `on` or a section", "`exit`");
-    mistake("faults at the-end exit 3", 1, 11, "`start` or `signal`", "`the-end`");
-    mistake("faults before exit 3", 1, 15, KIND, "`exit`");
-    mistake("faults before \"result\" exit 3", 1, 15, KIND, "`\"result\"`");
-    mistake("faults before result, exit 3", 1, 15, KIND, "`result,`");
-    mistake("faults before result 0 exit 3", 1, 22, "a number from 1", "`0`");
-    mistake("faults before result\nexit 3", 1, 21, FAULT, "the end of the line");
-    mistake("faults before result exit 3 before", 1, 29, FAULT, "`before`");
-    let no_line = "a fault that needs no line, because only `before` has one";
-    mistake("faults at start pause 1s twice", 1, 26, no_line, "`twice`");
-    mistake("faults on user swallow", 1, 16, no_line, "`swallow`");
-    mistake("faults after result wrong-id", 1, 21, no_line, "`wrong-id`");
-    mistake("faults at start exit 256", 1, 22, "an exit code from 0 to 255", "`256`");
-    mistake("faults at start signal NOPE", 1, 24, "a signal such as `SIGKILL` or `9`", "`NOPE`");
-    mistake("faults at start pause 2h", 1, 23, DURATION, "`2h`");
-    mistake("faults at start long-line 10gb", 1, 27, SIZE, "`10gb`");
-    mistake("faults at start stderr 99999999999999999mb", 1, 24, SIZE, "`99999999999999999mb`");
-    mistake("faults at start bytes \"\\xg0\"", 1, 24, "`\\x` and two hexadecimal digits", "`\\x`");
+fn an_error_in_faults_is_reported() {
+    check_error("faults exit 3", 1, 8, "`at`, `before`, `after`, `on` or a section", "`exit`");
+    check_error("faults at the-end exit 3", 1, 11, "`start` or `signal`", "`the-end`");
+    check_error("faults before exit 3", 1, 15, KIND, "`exit`");
+    check_error("faults before \"result\" exit 3", 1, 15, KIND, "`\"result\"`");
+    check_error("faults before result, exit 3", 1, 15, KIND, "`result,`");
+    check_error("faults before result 0 exit 3", 1, 22, "a number from 1", "`0`");
+    check_error("faults before result\nexit 3", 1, 21, FAULT, "the end of the line");
+    check_error("faults before result exit 3 before", 1, 29, FAULT, "`before`");
+    let no_line = "a fault that does not modify a line, which requires `before`";
+    check_error("faults at start pause 1s twice", 1, 26, no_line, "`twice`");
+    check_error("faults on user swallow", 1, 16, no_line, "`swallow`");
+    check_error("faults after result wrong-id", 1, 21, no_line, "`wrong-id`");
+    check_error("faults at start exit 256", 1, 22, "an exit code from 0 to 255", "`256`");
+    check_error(
+        "faults at start signal NOPE",
+        1,
+        24,
+        "a signal such as `SIGKILL` or `9`",
+        "`NOPE`",
+    );
+    check_error("faults at start pause 2h", 1, 23, DURATION, "`2h`");
+    check_error("faults at start long-line 10gb", 1, 27, SIZE, "`10gb`");
+    check_error("faults at start stderr 99999999999999999mb", 1, 24, SIZE, "`99999999999999999mb`");
+    check_error(
+        "faults at start bytes \"\\xg0\"",
+        1,
+        24,
+        "`\\x` and two hexadecimal digits",
+        "`\\x`",
+    );
 }
 
 #[test]
-fn a_misspelt_word_finds_its_neighbour() {
+fn a_misspelled_word_has_a_suggestion() {
     let check = |file: &str, expected: Option<&str>| {
         let error = script_file::parse(file).unwrap_err();
         assert_eq!(error.nearest(), expected, "{error}");
@@ -339,7 +354,7 @@ fn a_misspelt_word_finds_its_neighbour() {
 }
 
 #[test]
-fn a_mistake_shows_its_line_and_a_caret() {
+fn an_error_shows_its_line_and_a_caret() {
     #[track_caller]
     fn check(file: &str, expected: &str) {
         assert_eq!(script_file::parse(file).unwrap_err().to_string(), expected);
@@ -351,7 +366,7 @@ fn a_mistake_shows_its_line_and_a_caret() {
     );
     check(
         "otherwise\r\n  say\r\n",
-        "line 2, column 6: expected a text in quotes, found the end of the line\n  say\n     ^",
+        "line 2, column 6: expected a quoted string, found the end of the line\n  say\n     ^",
     );
     check(
         "otherwise\n",
@@ -363,13 +378,13 @@ fn a_mistake_shows_its_line_and_a_caret() {
     let lines: Vec<_> = shown.lines().collect();
     assert_eq!(
         lines[0],
-        format!("line 1, column 522: expected a text in quotes, found `{}…`", "y".repeat(30))
+        format!("line 1, column 522: expected a quoted string, found `{}…`", "y".repeat(30))
     );
     assert_eq!(lines[1], format!("{}\" say {}", "x".repeat(54), "y".repeat(60)));
     assert_eq!(lines[2], format!("{}^", " ".repeat(60)));
 }
 
-/// Whatever the text, there is a script or a mistake that lies inside of the text.
+/// Checks that any text is either a script or an error whose position is inside the text.
 fn never_panics(text: &str) {
     let Err(error) = script_file::parse(text) else { return };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -392,7 +407,7 @@ proptest! {
     }
 
     #[test]
-    fn no_wound_of_the_example_makes_the_parser_panic(
+    fn no_damage_to_the_example_makes_the_parser_panic(
         at in any::<prop::sample::Index>(),
         cut in 0_usize..20,
         put in "[\\PC\n]{0,3}",

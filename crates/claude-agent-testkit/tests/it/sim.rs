@@ -1,4 +1,4 @@
-//! The simulated CLI, spoken to as a client would.
+//! The simulated CLI, as a client sees it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::client::{Client, LIMIT, SESSION};
+use crate::client::{Client, SESSION, TIMEOUT};
 
 fn kinds(lines: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -24,7 +24,7 @@ fn kinds(lines: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_handshake_is_answered_with_what_there_is() {
+async fn the_handshake_response_lists_commands_models_and_agents() {
     let mut client = Client::start(Sim::new().version("9.8.7"));
     let answer = client.initialize(json!({})).await;
     assert_eq!(answer["subtype"], "success");
@@ -38,11 +38,11 @@ async fn the_handshake_is_answered_with_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_turn_is_told_in_the_order_of_the_real_one() {
+async fn a_turn_has_the_message_order_of_the_real_cli() {
     let mut client = Client::scripted([Reply::text("Hello.")], &[]);
     client.initialize(json!({})).await;
     client.seen.clear();
-    client.say("hi", "6d3f0c2e-0000-4000-8000-000000000001").await;
+    client.prompt("hi", "6d3f0c2e-0000-4000-8000-000000000001").await;
     let result = client.result().await;
     assert_eq!(result["result"], "Hello.");
     assert_eq!(result["user_message_uuids"], json!(["6d3f0c2e-0000-4000-8000-000000000001"]));
@@ -56,29 +56,29 @@ async fn a_turn_is_told_in_the_order_of_the_real_one() {
 }
 
 #[tokio::test]
-async fn without_a_script_the_model_says_what_it_heard() {
+async fn without_a_script_the_model_repeats_the_prompt() {
     let mut client = Client::start(Sim::new());
-    client.say("good morning", "a").await;
+    client.prompt("good morning", "a").await;
     assert!(client.result().await["result"].as_str().unwrap().contains("good morning"));
 }
 
 #[tokio::test]
-async fn type_stands_first_except_in_a_result() {
+async fn type_is_the_first_key_except_in_a_result() {
     let (mut stdin, mut stdout, _stderr, handle) = Sim::new().args(SESSION).start().into_parts();
     let frame = json!({"type": "user", "message": {"role": "user", "content": "hi"}});
     stdin.write_all(format!("{frame}\n").as_bytes()).await.unwrap();
     drop(stdin);
     let mut text = String::new();
-    timeout(LIMIT, stdout.read_to_string(&mut text)).await.unwrap().unwrap();
+    timeout(TIMEOUT, stdout.read_to_string(&mut text)).await.unwrap().unwrap();
     for line in text.lines() {
         let first = line.starts_with(r#"{"type":"#);
         assert_eq!(first, !line.contains(r#""type":"result""#), "{line}");
     }
-    assert_eq!(timeout(LIMIT, handle.wait()).await.unwrap(), Exit::Code(0));
+    assert_eq!(timeout(TIMEOUT, handle.wait()).await.unwrap(), Exit::Code(0));
 }
 
 #[tokio::test]
-async fn a_tool_waits_for_its_hook_and_for_permission() {
+async fn a_tool_waits_for_its_hook_and_its_permission() {
     let folder = tempfile::tempdir().unwrap();
     let replies =
         [Reply::tool("Bash", json!({"command": "echo done > made"})), Reply::text("Done.")];
@@ -89,23 +89,23 @@ async fn a_tool_waits_for_its_hook_and_for_permission() {
     let mut client = Client::start(sim);
     let hooks = json!({"PreToolUse": [{"matcher": "Bash|Edit", "hookCallbackIds": ["hook_0"]}]});
     client.initialize(json!({"hooks": hooks})).await;
-    client.say("do it", "a").await;
+    client.prompt("do it", "a").await;
 
-    let hook = client.asked("hook_callback").await;
+    let hook = client.next_request("hook_callback").await;
     assert_eq!(hook["request"]["callback_id"], "hook_0");
     assert_eq!(hook["request"]["input"]["tool_input"]["command"], "echo done > made");
-    client.answer(&hook, json!({})).await;
-    let question = client.asked("can_use_tool").await;
+    client.respond(&hook, json!({})).await;
+    let request = client.next_request("can_use_tool").await;
     assert!(!folder.path().join("made").exists());
     let input = json!({"command": "echo changed > made"});
-    client.answer(&question, json!({"behavior": "allow", "updatedInput": input})).await;
+    client.respond(&request, json!({"behavior": "allow", "updatedInput": input})).await;
 
     assert_eq!(client.result().await["result"], "Done.");
     assert_eq!(std::fs::read_to_string(folder.path().join("made")).unwrap(), "changed\n");
 }
 
 #[tokio::test]
-async fn a_hook_that_is_never_answered_is_withdrawn_and_the_tool_is_not_run() {
+async fn a_hook_timeout_cancels_the_request_and_the_tool_does_not_run() {
     let folder = tempfile::tempdir().unwrap();
     let replies = [Reply::tool("Bash", json!({"command": "touch made"})), Reply::text("Done.")];
     let sim = Sim::new()
@@ -115,8 +115,8 @@ async fn a_hook_that_is_never_answered_is_withdrawn_and_the_tool_is_not_run() {
     let mut client = Client::start(sim);
     let matcher = json!({"matcher": null, "hookCallbackIds": ["hook_0"], "timeout": 0.05});
     client.initialize(json!({"hooks": {"PreToolUse": [matcher]}})).await;
-    client.say("do it", "a").await;
-    let hook = client.asked("hook_callback").await;
+    client.prompt("do it", "a").await;
+    let hook = client.next_request("hook_callback").await;
     let cancel = client.until(|line| line["type"] == "control_cancel_request").await;
     assert_eq!(cancel["request_id"], hook["request_id"]);
     assert_eq!(client.result().await["subtype"], "success");
@@ -124,13 +124,13 @@ async fn a_hook_that_is_never_answered_is_withdrawn_and_the_tool_is_not_run() {
 }
 
 #[tokio::test]
-async fn a_hook_that_blocks_on_failure_blocks_when_it_fails() {
+async fn a_failing_hook_blocks_if_registered_to_block() {
     let replies = [Reply::tool("Bash", json!({"command": "true"})), Reply::text("Done.")];
     let mut client = Client::scripted(replies, &["--allowedTools", "Bash"]);
     let matcher = json!({"matcher": null, "hookCallbackIds": ["hook_0"], "onFailure": "block"});
     client.initialize(json!({"hooks": {"PreToolUse": [matcher]}})).await;
-    client.say("do it", "a").await;
-    let hook = client.asked("hook_callback").await;
+    client.prompt("do it", "a").await;
+    let hook = client.next_request("hook_callback").await;
     let response = json!({"subtype": "error", "request_id": hook["request_id"], "error": "oops"});
     client.send(&json!({"type": "control_response", "response": response})).await;
     let result = client.result().await;
@@ -138,15 +138,15 @@ async fn a_hook_that_blocks_on_failure_blocks_when_it_fails() {
 }
 
 #[tokio::test]
-async fn an_interrupt_withdraws_the_question_and_ends_the_turn() {
+async fn an_interrupt_cancels_pending_requests_and_ends_the_turn() {
     let replies = [Reply::tool("Bash", json!({"command": "touch made"})), Reply::text("Done.")];
     let mut client = Client::scripted(replies, &["--permission-prompt-tool", "stdio"]);
-    client.say("do it", "a").await;
-    let question = client.asked("can_use_tool").await;
+    client.prompt("do it", "a").await;
+    let request = client.next_request("can_use_tool").await;
     client.request("stop", json!({"subtype": "interrupt"})).await;
     let cancel = client.until(|line| line["type"] == "control_cancel_request").await;
-    assert_eq!(cancel["request_id"], question["request_id"]);
-    assert_eq!(client.answer_to("stop").await["response"], json!({"still_queued": []}));
+    assert_eq!(cancel["request_id"], request["request_id"]);
+    assert_eq!(client.response_to("stop").await["response"], json!({"still_queued": []}));
     let result = client.result().await;
     assert_eq!(result["terminal_reason"], "aborted_tools");
     let (.., exit) = client.finish().await;
@@ -154,19 +154,19 @@ async fn an_interrupt_withdraws_the_question_and_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn a_held_answer_goes_on_when_it_is_released() {
+async fn a_held_reply_continues_after_its_release() {
     let mut client = Client::scripted([Reply::text("Hello.").hold()], &[]);
-    client.say("hi", "a").await;
+    client.prompt("hi", "a").await;
     client.until(|line| line["subtype"] == "init").await;
     let model = client.handle.model().clone();
-    timeout(LIMIT, model.wait_for_request(|_| true)).await.expect("the model is asked");
+    timeout(TIMEOUT, model.wait_for_request(|_| true)).await.expect("the model is asked");
     model.release_held();
     assert_eq!(client.result().await["result"], "Hello.");
     assert_eq!(model.requests()[0].last_prompt().as_deref(), Some("hi"));
 }
 
 #[tokio::test]
-async fn an_in_process_server_is_greeted_listed_and_called() {
+async fn an_in_process_server_is_initialized_listed_and_called() {
     let config = r#"{"mcpServers":{"calc":{"type":"sdk","name":"calc"}}}"#;
     let replies = [Reply::tool("mcp__calc__add", json!({"a": 2, "b": 3})), Reply::text("Five.")];
     let mut client =
@@ -176,26 +176,26 @@ async fn an_in_process_server_is_greeted_listed_and_called() {
         let id = &request["request"]["message"]["id"];
         json!({"mcp_response": {"jsonrpc": "2.0", "id": id, "result": result}})
     };
-    let hello = client.asked("mcp_message").await;
+    let hello = client.next_request("mcp_message").await;
     assert_eq!(hello["request"]["message"]["method"], "initialize");
     let info = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}});
-    client.answer(&hello, result(&hello, info)).await;
-    client.answer_to("init").await;
-    let confirmed = client.asked("mcp_message").await;
+    client.respond(&hello, result(&hello, info)).await;
+    client.response_to("init").await;
+    let confirmed = client.next_request("mcp_message").await;
     assert_eq!(confirmed["request"]["message"]["method"], "notifications/initialized");
-    client.say("add", "a").await;
-    let list = client.asked("mcp_message").await;
+    client.prompt("add", "a").await;
+    let list = client.next_request("mcp_message").await;
     assert_eq!(list["request"]["message"]["method"], "tools/list");
-    client.answer(&list, result(&list, json!({"tools": [{"name": "add"}]}))).await;
-    let call = client.asked("mcp_message").await;
+    client.respond(&list, result(&list, json!({"tools": [{"name": "add"}]}))).await;
+    let call = client.next_request("mcp_message").await;
     assert_eq!(call["request"]["message"]["params"]["arguments"], json!({"a": 2, "b": 3}));
     let sum = json!({"content": [{"type": "text", "text": "5"}]});
-    client.answer(&call, result(&call, sum)).await;
+    client.respond(&call, result(&call, sum)).await;
     assert_eq!(client.result().await["result"], "Five.");
 }
 
 #[tokio::test]
-async fn a_breach_of_the_protocol_ends_it_loudly() {
+async fn a_protocol_violation_ends_the_cli_with_an_error() {
     for (line, complaint) in [
         ("this is not JSON", "SyntaxError"),
         (r#"{"type":"user","content":"flat"}"#, "Expected message role 'user'"),
@@ -210,11 +210,11 @@ async fn a_breach_of_the_protocol_ends_it_loudly() {
 }
 
 #[tokio::test]
-async fn what_it_does_not_know_is_refused_or_passed_over() {
+async fn unknown_requests_are_rejected_and_unknown_messages_ignored() {
     let mut client = Client::start(Sim::new());
     client.send(&json!({"type": "weather", "sunny": true})).await;
     client.request("coffee", json!({"subtype": "make_coffee"})).await;
-    let answer = client.answer_to("coffee").await;
+    let answer = client.response_to("coffee").await;
     assert_eq!(answer["error"], "Unsupported control request subtype: make_coffee");
     assert_eq!(answer["error_code"], "unsupported_request");
     let (.., exit) = client.finish().await;
@@ -227,28 +227,28 @@ async fn what_it_does_not_know_is_refused_or_passed_over() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_stdin_early_still_gets_its_result() {
+async fn closing_stdin_early_still_produces_a_result() {
     let replies = [Reply::tool("Bash", json!({"command": "touch made"})), Reply::text("Done.")];
     let mut client = Client::scripted(replies, &["--permission-prompt-tool", "stdio"]);
-    client.say("do it", "a").await;
-    client.asked("can_use_tool").await;
+    client.prompt("do it", "a").await;
+    client.next_request("can_use_tool").await;
     let (rest, _, exit) = client.finish().await;
     let result = rest.iter().find(|line| line["type"] == "result").expect("a result");
     assert_eq!(result["permission_denials"][0]["tool_name"], "Bash");
     assert_eq!(exit, Exit::Code(0));
 }
 
-/// Deltas enough to fill every pipe many times, while tools want to write as well.
+/// Streams enough deltas to fill every pipe many times, while tools write as well.
 #[tokio::test]
-async fn a_client_that_reads_slowly_gets_everything() {
+async fn a_slow_client_receives_everything() {
     let reply = Reply::text("x".repeat(2_000)).deltas_of(1);
     let reply = (0..10).fold(reply, |reply, _| reply.and_tool("Read", json!({"file_path": "no"})));
     let mut client = Client::scripted(
         [reply, Reply::text("Done.")],
         &["--include-partial-messages", "--allowedTools", "Read"],
     );
-    client.say("hi", "a").await;
-    // On this one thread the simulation runs whenever the client does not, until its pipes are full.
+    client.prompt("hi", "a").await;
+    // On a single thread, the CLI runs whenever the client waits, until its pipes are full.
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
@@ -267,7 +267,7 @@ fn lives(marker: &str) -> bool {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn shells_end_with_it_however_it_ends() {
+async fn shells_end_with_the_cli() {
     for (number, way) in ["terminate", "kill", "drop"].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let marker = format!("98765.{number}");
@@ -278,22 +278,24 @@ async fn shells_end_with_it_however_it_ends() {
             .args(["--allowedTools", "Bash"])
             .cwd(folder.path());
         let mut client = Client::start(sim);
-        client.say("go", "a").await;
+        client.prompt("go", "a").await;
         let begun = async {
             while !folder.path().join("begun").exists() || !lives(&marker) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(LIMIT, begun).await.expect("the shell runs");
+        timeout(TIMEOUT, begun).await.expect("the shell runs");
         match way {
             "terminate" => {
                 client.handle.terminate();
-                let exit = timeout(LIMIT, client.handle.wait()).await.expect("it ends");
+                let exit =
+                    timeout(TIMEOUT, client.handle.wait()).await.expect("the CLI does not exit");
                 assert_eq!(exit, Exit::Code(143));
             }
             "kill" => {
                 client.handle.kill();
-                let exit = timeout(LIMIT, client.handle.wait()).await.expect("it ends");
+                let exit =
+                    timeout(TIMEOUT, client.handle.wait()).await.expect("the CLI does not exit");
                 assert_eq!(exit, Exit::Signal(9));
             }
             _ => drop(client),
@@ -303,31 +305,31 @@ async fn shells_end_with_it_however_it_ends() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(LIMIT, gone).await.unwrap_or_else(|_| panic!("the shell is left after {way}"));
+        timeout(TIMEOUT, gone).await.unwrap_or_else(|_| panic!("the shell is left after {way}"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_instances_live_in_one_process() {
+async fn a_thousand_instances_run_in_one_process() {
     let mut turns = tokio::task::JoinSet::new();
     for number in 0..1_000 {
         turns.spawn(async move {
             let mut client = Client::start(Sim::new());
-            client.say(&format!("I am {number}"), "a").await;
+            client.prompt(&format!("I am {number}"), "a").await;
             let result = client.result().await;
             assert!(result["result"].as_str().unwrap().contains(&format!("I am {number}")));
             let (.., exit) = client.finish().await;
             assert_eq!(exit, Exit::Code(0));
         });
     }
-    while let Some(turn) = timeout(LIMIT, turns.join_next()).await.expect("all end") {
+    while let Some(turn) = timeout(TIMEOUT, turns.join_next()).await.expect("all end") {
         turn.unwrap();
     }
 }
 
-/// The program is the same thing with real pipes.
+/// Runs the program with real pipes.
 #[test]
-fn the_program_speaks_through_real_pipes() {
+fn the_program_works_with_real_pipes() {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
     let program = env!("CARGO_BIN_EXE_claude-sim");

@@ -7,43 +7,43 @@ use crate::json::{Extra, Json, List};
 use crate::launch::Effort;
 
 silent_wire_struct! {
-    /// An agent that the model, or the host, can give a task to.
+    /// An agent to which the model or the host can delegate a task.
     pub struct AgentDefinition {
-        /// When to use it.
+        /// The description of when to use the agent.
         description: String,
         /// Its system prompt.
         prompt: String,
-        /// The tools that it has; those of the conversation if there is no list.
+        /// The tools of the agent; those of the conversation if absent.
         tools: List<String>,
-        /// The tools that it does not have.
+        /// The tools that the agent may not use.
         disallowed_tools: List<String> as "disallowedTools",
         /// Its model: a name, an alias, or `inherit`.
         model: Option<String>,
-        /// Its MCP servers: names of servers of the session, or objects that configure some.
+        /// The MCP servers of the agent: names of servers of the session, or configurations.
         mcp_servers: List<Json> as "mcpServers",
-        /// What it is reminded of again and again (experimental).
+        /// The critical reminder that is repeated (experimental).
         critical_system_reminder: Option<String> as "criticalSystemReminder_EXPERIMENTAL",
-        /// Skills that it has read from the start.
+        /// The skills that are preloaded.
         skills: List<String>,
-        /// What it is told first, as the agent of the main conversation.
+        /// The first prompt, if it is the agent of the main conversation.
         initial_prompt: Option<String> as "initialPrompt",
-        /// How often it may answer.
+        /// The maximum number of turns.
         max_turns: Option<u32> as "maxTurns",
-        /// How many tokens are too long a conversation.
+        /// The number of tokens at which the conversation is compacted.
         auto_compact_window: Option<u64> as "autoCompactWindow",
         /// Whether it runs in the background.
         background: Option<bool>,
-        /// Whether it is not told what stands in `CLAUDE.md`.
+        /// Whether `CLAUDE.md` is left out.
         omit_claude_md: Option<bool> as "omitClaudeMd",
-        /// Where it remembers things.
+        /// The scope of its memory.
         memory: Option<AgentMemory>,
-        /// How much effort it makes: a level, or a number.
+        /// The effort: a level or a number.
         effort: Option<Json>,
-        /// How permissions are decided for it.
+        /// The permission mode of the agent.
         permission_mode: Option<PermissionMode> as "permissionMode",
-        /// The agent that watches it.
+        /// The observer agent.
         observer: Option<String>,
-        /// What that one is told.
+        /// The prompt of the observer agent.
         observer_message: Option<String> as "observerMessage",
     }
 }
@@ -51,19 +51,19 @@ silent_wire_struct! {
 names_only_debug!(AgentDefinition);
 
 open_enum! {
-    /// Where an agent remembers things.
+    /// The scope of the memory of an agent.
     pub enum AgentMemory {
-        /// With the user's own files.
+        /// The files of the user.
         User = "user",
-        /// With the project.
+        /// The project.
         Project = "project",
-        /// With the project, on this machine only.
+        /// The project, on this machine only.
         Local = "local",
     }
 }
 
 impl AgentDefinition {
-    /// An agent with this system prompt, and when to use it.
+    /// Creates an agent with this description and this system prompt.
     pub fn new(description: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             description: description.into(),
@@ -95,7 +95,7 @@ impl AgentDefinition {
         self
     }
 
-    /// Adds an MCP server of its own, configured in the CLI's own shape.
+    /// Adds an MCP server for this agent, in the configuration format of the CLI.
     #[must_use]
     pub fn mcp_server(mut self, name: impl Into<String>, config: impl Into<Json>) -> Self {
         let server = BTreeMap::from([(name.into(), config.into())]);
@@ -104,14 +104,14 @@ impl AgentDefinition {
         self
     }
 
-    /// How much effort it makes.
+    /// Sets the effort level.
     #[must_use]
     pub fn effort(mut self, effort: impl Into<Effort>) -> Self {
         self.effort = Some(Json::from(effort.into().as_str()));
         self
     }
 
-    /// How much effort it makes, as a number.
+    /// Sets the effort as a number.
     #[must_use]
     pub fn effort_number(mut self, effort: u32) -> Self {
         self.effort = Some(Json::from(serde_json::Value::from(effort)));
@@ -119,11 +119,11 @@ impl AgentDefinition {
     }
 
     settings_setter! {
-        /// The tools that it has. Default: those of the conversation.
+        /// The tools of the agent. Default: those of the conversation.
         list tools: String
     }
     settings_setter! {
-        /// The tools that it does not have.
+        /// The tools that the agent may not use.
         list disallowed_tools: String
     }
     settings_setter! {
@@ -131,23 +131,23 @@ impl AgentDefinition {
         one model: String
     }
     settings_setter! {
-        /// What it is reminded of again and again (experimental).
+        /// The critical reminder that is repeated (experimental).
         one critical_system_reminder: String
     }
     settings_setter! {
-        /// Skills that it has read from the start.
+        /// The skills that are preloaded.
         list skills: String
     }
     settings_setter! {
-        /// What it is told first, as the agent of the main conversation.
+        /// The first prompt, if it is the agent of the main conversation.
         one initial_prompt: String
     }
     settings_setter! {
-        /// How often it may answer.
+        /// The maximum number of turns.
         one max_turns: u32
     }
     settings_setter! {
-        /// How many tokens are too long a conversation.
+        /// The number of tokens at which the conversation is compacted.
         one auto_compact_window: u64
     }
     settings_setter! {
@@ -155,23 +155,23 @@ impl AgentDefinition {
         one background: bool
     }
     settings_setter! {
-        /// Whether it is not told what stands in `CLAUDE.md`.
+        /// Whether `CLAUDE.md` is left out.
         one omit_claude_md: bool
     }
     settings_setter! {
-        /// Where it remembers things.
+        /// The scope of its memory.
         one memory: AgentMemory
     }
     settings_setter! {
-        /// How permissions are decided for it.
+        /// The permission mode of the agent.
         one permission_mode: PermissionMode
     }
     settings_setter! {
-        /// The agent that watches it.
+        /// The observer agent.
         one observer: String
     }
     settings_setter! {
-        /// What the agent that watches it is told.
+        /// The prompt of the observer agent.
         one observer_message: String
     }
 }

@@ -5,44 +5,44 @@ use crate::id::RequestId;
 use crate::json::{Extra, Json, List};
 
 wire_struct! {
-    /// The CLI asks the host.
+    /// A control request of the CLI.
     pub struct CliControlRequest ["type" = "control_request"] {
-        /// What the answer must name.
+        /// The request ID, which the response must contain.
         request_id: RequestId,
-        /// The question.
+        /// The question text.
         request: CliRequest,
     }
 }
 
 wire_struct! {
-    /// The host asks the CLI.
+    /// A control request of the host.
     pub struct HostControlRequest ["type" = "control_request"] {
-        /// What the answer will name.
+        /// The request ID, which the response will contain.
         request_id: RequestId,
-        /// The question.
+        /// The question text.
         request: HostRequest,
     }
 }
 
 impl HostControlRequest {
-    /// A request with this id.
+    /// Creates a request with this ID.
     pub fn new(request_id: impl Into<RequestId>, request: HostRequest) -> Self {
         Self { request_id: request_id.into(), request, extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// The answer to a control request, in either direction.
+    /// The response to a control request, in either direction.
     pub struct ControlResponse ["type" = "control_response"] {
         /// The answer.
         response: ControlOutcome,
-        /// The request, where it does not stand in the answer itself.
+        /// The request ID, if the response itself does not contain it.
         outer_request_id: Option<RequestId> as "request_id",
     }
 }
 
 impl ControlResponse {
-    /// The answer `response` to a request.
+    /// Creates a success response to a request.
     pub fn success(request_id: impl Into<RequestId>, response: impl Into<Json>) -> Self {
         Self::from(ControlOutcome::Success(ControlSuccess {
             request_id: Some(request_id.into()),
@@ -51,7 +51,7 @@ impl ControlResponse {
         }))
     }
 
-    /// The refusal of a request.
+    /// Creates an error response to a request.
     pub fn error(request_id: impl Into<RequestId>, error: impl Into<String>) -> Self {
         Self::from(ControlOutcome::Error(ControlFailure {
             request_id: Some(request_id.into()),
@@ -61,7 +61,7 @@ impl ControlResponse {
         }))
     }
 
-    /// The request that this answers.
+    /// Returns the ID of the request.
     pub fn request_id(&self) -> Option<&RequestId> {
         let inner = match &self.response {
             ControlOutcome::Success(success) => success.request_id.as_ref(),
@@ -79,9 +79,9 @@ impl From<ControlOutcome> for ControlResponse {
 }
 
 open_union! {
-    /// How a control request ended.
+    /// The outcome of a control request.
     pub enum ControlOutcome by "subtype" {
-        /// It was done.
+        /// The model finished its answer.
         Success(ControlSuccess) = "success",
         /// It was not.
         Error(ControlFailure) = "error",
@@ -89,37 +89,37 @@ open_union! {
 }
 
 wire_struct! {
-    /// A control request was done.
+    /// A success response.
     #[derive(Default)]
     pub struct ControlSuccess ["subtype" = "success"] {
         /// The request.
         request_id: Option<RequestId>,
-        /// What it gave; its shape is the request's.
+        /// The payload; its schema depends on the request.
         response: Option<Json>,
-        /// Permission requests that are open: the answer to a handshake names them.
+        /// The pending permission requests, in the response to a handshake.
         pending_permission_requests: List<Json>,
-        /// Dialogs that are open.
+        /// The pending dialogs.
         pending_user_dialog_requests: List<Json>,
-        /// Elicitations that are open.
+        /// The pending elicitations.
         pending_elicitation_requests: List<Json>,
     }
 }
 
 wire_struct! {
-    /// A control request was not done.
+    /// An error response.
     #[derive(Default)]
     pub struct ControlFailure ["subtype" = "error"] {
         /// The request.
         request_id: Option<RequestId>,
-        /// Why, for people.
+        /// The error message.
         error: String,
-        /// Why, for programs.
+        /// The error code.
         error_code: Option<String>,
     }
 }
 
 wire_struct! {
-    /// The asker no longer wants an answer. It is not answered itself.
+    /// Cancels a control request. A cancellation has no response.
     pub struct ControlCancel ["type" = "control_cancel_request"] {
         /// The request.
         request_id: RequestId,
@@ -127,23 +127,23 @@ wire_struct! {
 }
 
 impl ControlCancel {
-    /// The cancel of this request.
+    /// Creates the cancellation of this request.
     pub fn new(request_id: impl Into<RequestId>) -> Self {
         Self { request_id: request_id.into(), extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// A sign of life.
+    /// A keep-alive message.
     #[derive(Default)]
     pub struct KeepAlive ["type" = "keep_alive"] {
-        /// How far the start has come.
+        /// The progress of the startup.
         startup_mark: Option<String>,
     }
 }
 
 wire_struct! {
-    /// Lines of the transcript, for a session store.
+    /// Transcript entries for a session store.
     #[derive(Default)]
     pub struct TranscriptMirror ["type" = "transcript_mirror"] {
         /// The transcript.

@@ -9,32 +9,32 @@ use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::SessionState;
 
 silent_wire_struct! {
-    /// The handshake: what the host registers and asks for.
+    /// The request of the handshake: registrations and options of the host.
     #[derive(Default)]
     pub struct Initialize ["subtype" = "initialize"] {
-        /// Hook callbacks by event.
+        /// The hook registrations, by event.
         hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
         /// Subagents by name.
         agents: Option<BTreeMap<String, AgentDefinition>>,
-        /// The servers inside the host.
+        /// The names of the in-process MCP servers.
         sdk_mcp_servers: List<String> as "sdkMcpServers",
-        /// Their settings.
+        /// The configurations of the in-process MCP servers.
         sdk_mcp_server_configs: Option<Json> as "sdkMcpServerConfigs",
-        /// What they answered to their own handshake.
+        /// The MCP `initialize` results of the in-process servers.
         sdk_mcp_server_manifests: Option<Json> as "sdkMcpServerManifests",
-        /// The schema of the answer.
+        /// The JSON schema of the answer.
         json_schema: Option<Json> as "jsonSchema",
         /// The system prompt.
         system_prompt: List<String> as "systemPrompt",
-        /// What is added to the system prompt.
+        /// The text that is appended to the system prompt.
         append_system_prompt: Option<String> as "appendSystemPrompt",
-        /// Whether the system prompt is recorded once and sent as it was from then on.
+        /// Whether the system prompt is recorded once and then reused unchanged.
         system_prompt_snapshot: Option<bool> as "systemPromptSnapshot",
-        /// Whether the changing parts of the system prompt are left out.
+        /// Whether the dynamic sections of the system prompt are left out.
         exclude_dynamic_sections: Option<bool> as "excludeDynamicSections",
-        /// What the model is told in plan mode.
+        /// The instructions for plan mode.
         plan_mode_instructions: Option<String> as "planModeInstructions",
-        /// Other names for tools.
+        /// The aliases of tools.
         tool_aliases: Option<BTreeMap<String, String>> as "toolAliases",
         /// The session's title.
         title: Option<String>,
@@ -42,13 +42,13 @@ silent_wire_struct! {
         skills: List<String>,
         /// Whether to suggest the next prompt.
         prompt_suggestions: Option<bool> as "promptSuggestions",
-        /// Whether to sum up what subagents do.
+        /// Whether to summarize the progress of subagents.
         agent_progress_summaries: Option<bool> as "agentProgressSummaries",
-        /// Whether to pass on what subagents say.
+        /// Whether to forward the text of subagents.
         forward_subagent_text: Option<bool> as "forwardSubagentText",
         /// The dialogs that the host can show.
         supported_dialog_kinds: List<String> as "supportedDialogKinds",
-        /// Whether an interrupt spares background tasks.
+        /// Whether an interrupt leaves background tasks running.
         per_task_stop_affordance: Option<bool> as "perTaskStopAffordance",
         /// The plugins.
         plugins: List<Json>,
@@ -58,22 +58,22 @@ silent_wire_struct! {
 names_only_debug!(Initialize);
 
 wire_struct! {
-    /// Hook callbacks for what fits a pattern.
+    /// The hook callbacks for one matcher.
     #[derive(Default)]
     pub struct HookMatcher {
-        /// The pattern; `null` fits everything.
+        /// The matcher; `null` matches everything.
         matcher: Nullable<String>,
         /// The callbacks.
         hook_callback_ids: List<CallbackId> as "hookCallbackIds",
-        /// The CLI's time limit in seconds.
+        /// The timeout of the CLI in seconds.
         timeout: Option<Number>,
-        /// What the CLI does when the callback does not answer.
+        /// The action of the CLI if the callback does not respond.
         on_failure: Option<OnFailure> as "onFailure",
     }
 }
 
 impl HookMatcher {
-    /// These callbacks, for what fits `matcher`.
+    /// Creates a registration of these callbacks for `matcher`.
     pub fn new(
         matcher: Option<String>,
         callbacks: impl IntoIterator<Item = impl Into<CallbackId>>,
@@ -89,17 +89,17 @@ impl HookMatcher {
 }
 
 open_enum! {
-    /// What the CLI does when a hook callback does not answer.
+    /// The action of the CLI if a hook callback does not respond.
     pub enum OnFailure {
-        /// It goes on as if there were no hook.
+        /// The CLI continues without a decision of the hook.
         Continue = "continue",
-        /// It blocks what the hook was asked about.
+        /// The CLI blocks the action.
         Block = "block",
     }
 }
 
 wire_struct! {
-    /// The CLI's answer to the handshake.
+    /// The response to the handshake.
     #[derive(Default)]
     pub struct InitializeResponse {
         /// The commands.
@@ -112,29 +112,29 @@ wire_struct! {
         available_output_styles: List<String>,
         /// The models to choose from.
         models: List<ModelInfo>,
-        /// Whose login it is.
+        /// The account.
         account: Option<AccountInfo>,
         /// The CLI's version.
         claude_code_version: Option<String>,
         /// The CLI's process.
         pid: Option<Number>,
-        /// What this CLI can do beyond older ones, as far as it says so at the start.
+        /// The capabilities that the CLI reports in the handshake.
         capabilities: List<String>,
         /// The permission mode.
         current_permission_mode: Option<PermissionMode>,
-        /// What the session is doing.
+        /// The state of the session.
         session_state: Option<SessionState>,
-        /// Whether the hooks were taken.
+        /// Whether the hooks were applied.
         hooks_applied: Option<bool>,
-        /// Whether `onFailure` is known.
+        /// Whether the CLI supports `onFailure`.
         hook_on_failure_supported: Option<bool>,
-        /// Whether the plugins were taken.
+        /// Whether the plugins were applied.
         plugins_applied: Option<bool>,
-        /// What became of the manifests.
+        /// The status of the manifests.
         sdk_mcp_manifests_parked: Option<Json>,
         /// Whether fast mode is on.
         fast_mode_state: Option<String>,
-        /// Why it is not.
+        /// The reason why it is disabled.
         fast_mode_disabled_reason: Option<String>,
     }
 }
@@ -147,11 +147,11 @@ wire_struct! {
         name: Option<String>,
         /// What it does.
         description: Option<String>,
-        /// What it takes.
+        /// The arguments.
         argument_hint: Option<String> as "argumentHint",
-        /// Its other names.
+        /// The aliases.
         aliases: List<String>,
-        /// Whether it comes with the CLI.
+        /// Whether it is built into the CLI.
         builtin: Option<bool>,
     }
 }
@@ -162,7 +162,7 @@ wire_struct! {
     pub struct AgentInfo {
         /// Its name.
         name: Option<String>,
-        /// What it is for.
+        /// The description.
         description: Option<String>,
         /// Its model.
         model: Option<String>,
@@ -173,44 +173,44 @@ wire_struct! {
     /// A model to choose.
     #[derive(Default)]
     pub struct ModelInfo {
-        /// What `set_model` takes.
+        /// The value for `set_model`.
         value: Option<String>,
-        /// The model behind it.
+        /// The resolved model.
         resolved_model: Option<String> as "resolvedModel",
-        /// Its name for people.
+        /// The display name.
         display_name: Option<String> as "displayName",
-        /// What it is good at.
+        /// The description.
         description: Option<String>,
-        /// Whether it can be told how hard to think.
+        /// Whether it supports effort levels.
         supports_effort: Option<bool> as "supportsEffort",
-        /// How hard it can be told to think.
+        /// The supported effort levels.
         supported_effort_levels: List<String> as "supportedEffortLevels",
-        /// Whether it decides itself how much to think.
+        /// Whether it supports adaptive thinking.
         supports_adaptive_thinking: Option<bool> as "supportsAdaptiveThinking",
         /// Whether it has a fast mode.
         supports_fast_mode: Option<bool> as "supportsFastMode",
-        /// Whether it can decide about permissions.
+        /// Whether it supports the permission mode `auto`.
         supports_auto_mode: Option<bool> as "supportsAutoMode",
-        /// Whether it can be kept from thinking.
+        /// Whether thinking can be disabled.
         supports_thinking_off: Option<bool> as "supportsThinkingOff",
     }
 }
 
 wire_struct! {
-    /// Whose login it is.
+    /// The account.
     #[derive(Default)]
     pub struct AccountInfo {
-        /// The address.
+        /// The email address.
         email: Option<String>,
-        /// The organisation.
+        /// The organization.
         organization: Option<String>,
         /// The subscription.
         subscription_type: Option<String> as "subscriptionType",
-        /// Where the token comes from.
+        /// The source of the token.
         token_source: Option<String> as "tokenSource",
-        /// Where the API key comes from.
+        /// The source of the API key.
         api_key_source: Option<String> as "apiKeySource",
-        /// Who serves the API.
+        /// The API provider.
         api_provider: Option<String> as "apiProvider",
     }
 }

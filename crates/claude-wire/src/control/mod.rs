@@ -1,4 +1,4 @@
-//! The control protocol: requests in both directions and their answers, one file per conversation.
+//! The control protocol: requests in both directions and their responses.
 
 mod agent;
 mod frame;
@@ -28,29 +28,29 @@ use crate::id::{AgentId, ToolUseId};
 use crate::json::{Json, List};
 
 open_union! {
-    /// What the CLI asks the host.
+    /// A control request of the CLI, by subtype.
     pub enum CliRequest by "subtype" {
-        /// May this tool run?
+        /// Requests permission for a tool call.
         CanUseTool(Box<CanUseTool>) = "can_use_tool",
-        /// What does the host's hook say?
+        /// Runs a hook callback.
         HookCallback(Box<HookCallback>) = "hook_callback",
-        /// A message for a server inside the host.
+        /// A message for an in-process MCP server.
         McpMessage(McpMessage) = "mcp_message",
-        /// An MCP server has a question for the user.
+        /// An elicitation of an MCP server.
         Elicitation(Box<Elicitation>) = "elicitation",
-        /// The CLI has a question for the user.
+        /// A dialog of the CLI for the user.
         RequestUserDialog(UserDialog) = "request_user_dialog",
     }
 }
 
-/// The union, and that each of its members is one. The large ones are behind a box.
+/// Declares the union and the conversions of its members. Large members are boxed.
 macro_rules! host_requests {
     (
         large { $( $(#[$large_meta:meta])* $large:ident = $large_subtype:literal, )+ }
         small { $( $(#[$meta:meta])* $name:ident = $subtype:literal, )+ }
     ) => {
         open_union! {
-            /// What the host asks the CLI.
+            /// A control request of the host, by subtype.
             pub enum HostRequest by "subtype" {
                 $( $(#[$large_meta])* $large(Box<$large>) = $large_subtype, )+
                 $( $(#[$meta])* $name($name) = $subtype, )+
@@ -75,102 +75,102 @@ host_requests! {
     large {
         /// The handshake.
         Initialize = "initialize",
-        /// Call a tool of an MCP server, without the model.
+        /// Calls a tool of an MCP server, without the model.
         McpCall = "mcp_call",
-        /// Read a resource of an MCP server.
+        /// Reads a resource of an MCP server.
         McpReadResource = "mcp_read_resource",
-        /// Read a file where the CLI is.
+        /// Reads a file in the file system of the CLI.
         ReadFile = "read_file",
-        /// Give the session another title.
+        /// Renames the session.
         RenameSession = "rename_session",
     }
     small {
-        /// End the turn that runs.
+        /// Interrupts the running turn.
         Interrupt = "interrupt",
-        /// Change the permission mode.
+        /// Changes the permission mode.
         SetPermissionMode = "set_permission_mode",
-        /// Change who decides about the tools of one MCP server.
+        /// Overrides the permission mode for one MCP server.
         SetMcpPermissionModeOverride = "set_mcp_permission_mode_override",
-        /// Change the model.
+        /// Changes the model.
         SetModel = "set_model",
-        /// Change how much the model thinks.
+        /// Changes the thinking budget.
         SetMaxThinkingTokens = "set_max_thinking_tokens",
-        /// Which MCP servers are there?
+        /// Returns the status of the MCP servers.
         McpStatus = "mcp_status",
-        /// Connect an MCP server again.
+        /// Reconnects an MCP server.
         McpReconnect = "mcp_reconnect",
-        /// Switch an MCP server on or off.
+        /// Enables or disables an MCP server.
         McpToggle = "mcp_toggle",
-        /// Replace the MCP servers.
+        /// Replaces the MCP servers.
         McpSetServers = "mcp_set_servers",
-        /// A message of a server inside the host.
+        /// A message of an in-process MCP server.
         McpMessage = "mcp_message",
-        /// What fills the context?
+        /// Returns the usage of the context window.
         GetContextUsage = "get_context_usage",
-        /// What was used, and what is left?
+        /// Returns the usage and the limits of the account.
         GetUsage = "get_usage",
-        /// What did the session cost, for people?
+        /// Returns the cost of the session as text.
         GetSessionCost = "get_session_cost",
-        /// Which models are there?
+        /// Lists the available models.
         ListModels = "list_models",
-        /// Which version is it?
+        /// Returns the version of the CLI.
         GetBinaryVersion = "get_binary_version",
-        /// Put files back to where they were.
+        /// Rewinds files to a checkpoint.
         RewindFiles = "rewind_files",
-        /// Which files are called like this?
+        /// Finds files whose path matches a query.
         FileSuggestions = "file_suggestions",
-        /// Take a file as read by the model.
+        /// Marks a file as already read.
         SeedReadState = "seed_read_state",
-        /// Make another directory part of the session.
+        /// Adds a directory to the session.
         RegisterRepoRoot = "register_repo_root",
-        /// End a background task.
+        /// Stops a background task.
         StopTask = "stop_task",
-        /// Let what runs go on in the background.
+        /// Moves running work into the background.
         BackgroundTasks = "background_tasks",
-        /// What did a background task print?
+        /// Returns the output of a background task.
         GetTaskOutput = "get_task_output",
-        /// Withdraw a message that waits.
+        /// Cancels a queued message.
         CancelAsyncMessage = "cancel_async_message",
-        /// Change settings of this session.
+        /// Changes settings of this session.
         ApplyFlagSettings = "apply_flag_settings",
-        /// Change settings in a file.
+        /// Changes settings in a file.
         UpdateSettings = "update_settings",
-        /// Which settings are in force?
+        /// Returns the effective settings.
         GetSettings = "get_settings",
-        /// Which hooks are there in settings?
+        /// Lists the hooks in the settings.
         GetHooksListing = "get_hooks_listing",
-        /// Which rules about permissions are in force?
+        /// Lists the effective permission rules.
         ListPermissionRules = "list_permission_rules",
-        /// Read the plugins anew.
+        /// Reloads the plugins.
         ReloadPlugins = "reload_plugins",
-        /// Read the skills anew.
+        /// Reloads the skills.
         ReloadSkills = "reload_skills",
-        /// Read the output styles anew.
+        /// Reloads the output styles.
         ReloadOutputStyles = "reload_output_styles",
-        /// Give the session another colour.
+        /// Changes the color of the session.
         SetColor = "set_color",
-        /// Say whether anybody looks at pieces of answers as they come.
+        /// Reports whether partial answers are displayed.
         SetHasSubscribers = "set_has_subscribers",
     }
 }
 
 wire_struct! {
-    /// An MCP server has a question for the user.
+    /// An elicitation of an MCP server.
     #[derive(Default)]
     pub struct Elicitation ["subtype" = "elicitation"] {
         /// The server.
         mcp_server_name: String,
-        /// The question.
+        /// The question text.
         message: Option<String>,
         /// `form` or `url`.
         mode: Option<String>,
-        /// Where the user should go.
+        /// The URL for the user.
         url: Option<String>,
-        /// The question's id.
+        /// The elicitation ID.
         elicitation_id: Option<String>,
-        /// The schema of the answer.
+        /// The JSON schema of the answer.
         requested_schema: Option<Json>,
-        /// The order in which to ask.
+        /// The order of the fields.
         property_order: List<String>,
         /// A title to show.
         title: Option<String>,
@@ -184,14 +184,14 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The CLI has a question for the user.
+    /// A dialog of the CLI for the user.
     #[derive(Default)]
     pub struct UserDialog ["subtype" = "request_user_dialog"] {
         /// The kind of question.
         dialog_kind: String,
-        /// The question, in that kind's own shape.
+        /// The content; its schema depends on the kind.
         payload: Option<Json>,
-        /// The tool call that it is about.
+        /// The ID of the related tool call.
         tool_use_id: Option<ToolUseId>,
     }
 }

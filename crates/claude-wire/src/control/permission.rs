@@ -1,29 +1,29 @@
-//! May this tool run?
+//! Permission requests and rules.
 
 use crate::id::{AgentId, ToolUseId};
 use crate::json::{Extra, Json, List};
 use crate::tool_input::ToolInput;
 
 open_enum! {
-    /// What the CLI does when a tool wants to run.
+    /// The permission mode: how the CLI decides about tool calls.
     pub enum PermissionMode {
-        /// It asks where the rules do not decide.
+        /// The CLI asks if no rule applies.
         Default = "default",
-        /// Edits run without being asked about.
+        /// Edits are allowed without a prompt.
         AcceptEdits = "acceptEdits",
-        /// Everything runs.
+        /// Everything is allowed.
         BypassPermissions = "bypassPermissions",
-        /// Nothing that changes something runs.
+        /// Only reading is allowed.
         Plan = "plan",
-        /// What the rules do not allow does not run.
+        /// Calls that no rule allows are denied.
         DontAsk = "dontAsk",
-        /// A model decides.
+        /// A classifier model decides.
         Auto = "auto",
     }
 }
 
 wire_struct! {
-    /// May this tool run?
+    /// Requests permission for a tool call.
     #[derive(Default)]
     pub struct CanUseTool ["subtype" = "can_use_tool"] {
         /// The tool.
@@ -34,23 +34,23 @@ wire_struct! {
         tool_use_id: Option<ToolUseId>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
-        /// Changes of the rules with which this would not be asked again.
+        /// Suggested rule changes that avoid the same prompt in the future.
         permission_suggestions: List<PermissionUpdate>,
-        /// The path for which it is asked.
+        /// The path that requires the permission.
         blocked_path: Option<String>,
-        /// Why it is asked.
+        /// The reason of the request.
         decision_reason: Option<String>,
         /// The kind of reason.
         decision_reason_type: Option<String>,
-        /// The rule for which it is asked.
+        /// The rule that requires the permission.
         matched_ask_rule: Option<Json>,
-        /// Whether a model could decide it.
+        /// Whether a classifier could decide.
         classifier_approvable: Option<bool>,
-        /// Whether "always" should not be offered.
+        /// Whether "always allow" should be hidden.
         suppress_always_allow_rule: Option<bool>,
-        /// Whether "no" should be the choice to begin with.
+        /// Whether "deny" should be the default choice.
         default_to_no: Option<bool>,
-        /// Whether a person has to answer.
+        /// Whether a human user must decide.
         requires_user_interaction: Option<bool>,
         /// A title to show.
         title: Option<String>,
@@ -76,7 +76,7 @@ wire_struct! {
     pub struct McpServerRef {
         /// Its name.
         name: Option<String>,
-        /// Where it was configured.
+        /// The scope of its configuration.
         source: Option<String>,
     }
 }
@@ -90,7 +90,7 @@ open_union! {
         ReplaceRules(RulesUpdate) = "replaceRules",
         /// Remove rules.
         RemoveRules(RulesUpdate) = "removeRules",
-        /// Change the permission mode.
+        /// Changes the permission mode.
         SetMode(ModeUpdate) = "setMode",
         /// Add directories.
         AddDirectories(DirectoriesUpdate) = "addDirectories",
@@ -119,12 +119,12 @@ impl PermissionUpdate {
         Self::add(PermissionBehavior::Deny, PermissionRule::new(tool, content))
     }
 
-    /// Adds a rule by which calls of `tool` are always asked about, as [`allow`](Self::allow) does.
+    /// Adds a rule that always asks about calls of `tool`, as [`allow`](Self::allow) does.
     pub fn ask<'a>(tool: impl Into<String>, content: impl Into<Option<&'a str>>) -> Self {
         Self::add(PermissionBehavior::Ask, PermissionRule::new(tool, content))
     }
 
-    /// Lets tools use a directory besides the working directory, in this session.
+    /// Allows tools to use an additional directory in this session.
     pub fn add_directory(directory: impl Into<String>) -> Self {
         Self::AddDirectories(DirectoriesUpdate {
             directories: vec![directory.into()].into(),
@@ -142,8 +142,8 @@ impl PermissionUpdate {
         })
     }
 
-    /// Saves the change in `destination` instead of the session. An update of an unknown kind stays
-    /// as it is.
+    /// Saves the change in `destination` instead of the session. Does not change an update of an unknown
+    /// kind.
     #[must_use]
     pub fn saved_in(mut self, destination: PermissionDestination) -> Self {
         let place = match &mut self {
@@ -176,9 +176,9 @@ wire_struct! {
     pub struct RulesUpdate {
         /// The rules.
         rules: List<PermissionRule>,
-        /// What they say.
+        /// The behavior of the rules.
         behavior: Option<PermissionBehavior>,
-        /// Where they are kept.
+        /// The destination.
         destination: Option<PermissionDestination>,
     }
 }
@@ -189,18 +189,18 @@ wire_struct! {
     pub struct PermissionRule {
         /// The tool.
         tool_name: String as "toolName",
-        /// What of the tool; absent means all of it.
+        /// The content of the rule; absent means all calls.
         rule_content: Option<String> as "ruleContent",
     }
 }
 
 wire_struct! {
-    /// A change of the mode.
+    /// A change of the permission mode.
     #[derive(Default)]
     pub struct ModeUpdate ["type" = "setMode"] {
         /// The new mode.
         mode: Option<PermissionMode>,
-        /// Where it is kept.
+        /// The destination.
         destination: Option<PermissionDestination>,
     }
 }
@@ -211,88 +211,88 @@ wire_struct! {
     pub struct DirectoriesUpdate {
         /// The directories.
         directories: List<String>,
-        /// Where they are kept.
+        /// The destination.
         destination: Option<PermissionDestination>,
     }
 }
 
 open_enum! {
-    /// What a permission rule says.
+    /// The behavior of a permission rule.
     pub enum PermissionBehavior {
-        /// Run it.
+        /// Allow the call.
         Allow = "allow",
-        /// Do not.
+        /// Deny the call.
         Deny = "deny",
-        /// Ask.
+        /// Ask the user.
         Ask = "ask",
     }
 }
 
 open_enum! {
-    /// Where a permission rule is kept.
+    /// The destination of a permission update.
     pub enum PermissionDestination {
-        /// In the user's settings.
+        /// The settings of the user.
         UserSettings = "userSettings",
-        /// In the project's settings.
+        /// The settings of the project.
         ProjectSettings = "projectSettings",
-        /// In the project's settings on this machine.
+        /// The local settings of the project.
         LocalSettings = "localSettings",
-        /// In this session.
+        /// This session.
         Session = "session",
-        /// Like an argument of the command line.
+        /// The command-line arguments.
         CliArg = "cliArg",
     }
 }
 
 open_union! {
-    /// The host's answer to [`CanUseTool`]. There is no "ask": the CLI rejects it.
+    /// The response to [`CanUseTool`]. The CLI does not accept "ask" here.
     pub enum PermissionResponse by "behavior" {
-        /// The tool may run.
+        /// The tool call is allowed.
         Allow(PermissionAllow) = "allow",
-        /// It may not.
+        /// The tool call is denied.
         Deny(PermissionDeny) = "deny",
     }
 }
 
 wire_struct! {
-    /// The tool may run.
+    /// The tool call is allowed.
     #[derive(Default)]
     pub struct PermissionAllow ["behavior" = "allow"] {
-        /// The arguments with which it runs.
+        /// The replacement input.
         updated_input: Option<Json> as "updatedInput",
         /// Changes of the rules.
         updated_permissions: List<PermissionUpdate> as "updatedPermissions",
         /// The call.
         tool_use_id: Option<ToolUseId> as "toolUseID",
-        /// How a person decided.
+        /// The decision of the user.
         decision_classification: Option<String> as "decisionClassification",
     }
 }
 
 impl PermissionAllow {
-    /// The tool may run with these arguments.
+    /// Allows the call with this input.
     pub fn with_input(input: impl Into<Json>) -> Self {
         Self { updated_input: Some(input.into()), ..Self::default() }
     }
 }
 
 wire_struct! {
-    /// The tool may not run.
+    /// The tool call is denied.
     #[derive(Default)]
     pub struct PermissionDeny ["behavior" = "deny"] {
-        /// What the model is told.
+        /// The message for the model.
         message: String,
         /// Whether the turn ends.
         interrupt: Option<bool>,
         /// The call.
         tool_use_id: Option<ToolUseId> as "toolUseID",
-        /// How a person decided.
+        /// The decision of the user.
         decision_classification: Option<String> as "decisionClassification",
     }
 }
 
 impl PermissionDeny {
-    /// The tool may not run, for this reason.
+    /// Denies the call for this reason.
     pub fn because(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }

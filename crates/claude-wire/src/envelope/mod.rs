@@ -1,8 +1,8 @@
-//! What the session machine acts on, read without validating the rest.
+//! The fields that the session machine needs, read without validating the rest of the line.
 //!
-//! A `result` whose body does not decode must still end its turn, and a control request must still
-//! get its answer. So the envelope takes the few fields that matter, whatever stands around them,
-//! and keeps what it has found when the line turns out to be broken further on.
+//! A `result` with an undecodable body must still end its turn, and a control request must still get a
+//! response. So the envelope contains only the few relevant fields, and keeps those it has found if the
+//! line is broken further on.
 
 mod scan;
 mod tail;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use crate::error::DecodeError;
 use crate::frame::Oversized;
 
-/// The fields of a line that decide what happens next.
+/// The relevant fields of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Envelope<'a> {
@@ -36,7 +36,7 @@ pub struct Envelope<'a> {
     pub task_id: Option<Cow<'a, str>>,
     /// `task_type`.
     pub task_type: Option<Cow<'a, str>>,
-    /// `status` of a task, also where it stands in a patch.
+    /// `status` of a task, also inside a patch.
     pub status: Option<Cow<'a, str>>,
     /// `is_error`.
     pub is_error: bool,
@@ -47,11 +47,11 @@ pub struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// Reads the envelope of a line.
     ///
-    /// Types of which the machine needs nothing but the type, and requests, which are decoded whole
-    /// anyway, are recognised by their first bytes and the last one; the rest is not looked at.
+    /// Lines of which the machine needs only the type, and requests, which are decoded completely anyway,
+    /// are recognized by their first bytes and the last one, without reading the rest.
     ///
     /// # Errors
-    /// When the line is not a JSON object with a string `type`.
+    /// If the line is not a JSON object with a string `type`.
     pub fn read(line: &'a [u8]) -> Result<Self, DecodeError> {
         let needs_only_type = |kind: &&str| PASSED_ON.contains(kind) || *kind == "control_request";
         if let Some(kind) = leading_type(line).filter(needs_only_type)
@@ -62,26 +62,26 @@ impl<'a> Envelope<'a> {
         Self::read_fields(line)
     }
 
-    /// Reads everything that the envelope of a line has.
+    /// Reads all fields of the envelope of a line.
     ///
     /// # Errors
-    /// When the line is not a JSON object with a string `type`.
+    /// If the line is not a JSON object with a string `type`.
     pub fn read_fields(line: &'a [u8]) -> Result<Self, DecodeError> {
         let (envelope, end) = scan::scan(line);
         match (envelope.kind.is_empty(), end) {
             (false, Ok(())) => Ok(envelope),
             (_, Err(error)) => Err(error),
-            (true, Ok(())) => Err(DecodeError::new("an object without a string `type`")),
+            (true, Ok(())) => Err(DecodeError::new("object without a string `type`")),
         }
     }
 
-    /// Whether the machine passes the line on without a look inside.
+    /// Returns whether the machine delivers the line without reading its content.
     pub(crate) fn is_passed_on(&self) -> bool {
         PASSED_ON.contains(&&*self.kind)
     }
 
-    /// Reads what can be known of a line of which only the two ends are left. The `kind` is empty
-    /// if it stood in neither.
+    /// Reads the envelope of a line of which only both ends are known. The `kind` is empty if neither
+    /// contains it.
     pub fn of_oversized(line: &'a Oversized) -> Self {
         let (mut envelope, _cut) = scan::scan(&line.head);
         tail::complete(&mut envelope, &line.tail);
@@ -89,10 +89,10 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Types that the machine passes on without a look inside.
+/// The types that the machine delivers without reading their content.
 const PASSED_ON: &[&str] = &["assistant", "stream_event", "user", "tool_progress"];
 
-/// The type of a line that begins with it, as nearly all do.
+/// Returns the type of a line that starts with it, as nearly all do.
 fn leading_type(line: &[u8]) -> Option<&str> {
     let rest = line.strip_prefix(br#"{"type":""#)?;
     let end = memchr::memchr(b'"', rest)?;

@@ -1,4 +1,4 @@
-//! The skipping pass over a line.
+//! Reads the envelope from the beginning of a line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::error::DecodeError;
 use crate::repair;
 use crate::schema::Key;
 
-/// Takes what matters out of a line, up to where it breaks off.
+/// Reads the relevant fields of a line, up to the point where it is broken.
 pub(super) fn scan(line: &[u8]) -> (Envelope<'_>, Result<(), DecodeError>) {
     let mut envelope = Envelope::default();
     let mut deserializer = serde_json::Deserializer::from_slice(line);
@@ -22,7 +22,7 @@ pub(super) fn scan(line: &[u8]) -> (Envelope<'_>, Result<(), DecodeError>) {
     (envelope, end)
 }
 
-/// Sets the field `name` from its JSON text, if the envelope has it and the value fits.
+/// Sets the field `name` from its JSON text, if the envelope has the field and the value is valid.
 pub(super) fn set<'a>(envelope: &mut Envelope<'a>, name: &str, value: &'a str) {
     match name {
         "type" if envelope.kind.is_empty() => {
@@ -62,7 +62,7 @@ fn text_field<'e, 'a>(
     })
 }
 
-/// The names that [`set`] knows.
+/// The field names of [`set`].
 fn wanted(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "type",
@@ -83,20 +83,20 @@ fn wanted(name: &str) -> bool {
     NAMES.contains(&name)
 }
 
-/// The string that a JSON text stands for, if it is one.
+/// Returns the string value of a JSON text, if it is a string.
 fn string(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
     }
-    let mended = repair::repaired(json.as_bytes());
-    serde_json::from_slice(mended.as_deref().unwrap_or(json.as_bytes())).ok().map(Cow::Owned)
+    let repaired = repair::repaired(json.as_bytes());
+    serde_json::from_slice(repaired.as_deref().unwrap_or(json.as_bytes())).ok().map(Cow::Owned)
 }
 
-/// The most strings of a list that are read; a line has room for millions.
+/// The maximum number of strings that are read from a list.
 const MAX_STRINGS: usize = 64 * 1024;
 
-/// The first strings of a JSON list.
+/// Returns the first strings of a JSON list.
 fn strings(json: &str) -> Vec<Cow<'_, str>> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     deserializer.deserialize_seq(Strings).unwrap_or_default()
@@ -122,13 +122,13 @@ impl<'a> Visitor<'a> for Strings {
     }
 }
 
-/// Which object of a line it is, and so which of its fields count.
+/// The kind of an object in a line, which determines the relevant fields.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Line,
     /// The request or response of a control frame.
     Control,
-    /// What changed in a task.
+    /// The changes of a task.
     Patch,
 }
 
@@ -141,7 +141,7 @@ impl Place {
         }
     }
 
-    /// The place of the field `name`, if it is an object to look into.
+    /// Returns the kind of the nested object `name`, if it is relevant.
     fn inside(self, envelope: &Envelope<'_>, name: &str) -> Option<Self> {
         let control = matches!(&*envelope.kind, "" | "control_request" | "control_response");
         match name {
@@ -153,7 +153,7 @@ impl Place {
     }
 }
 
-/// An object of the line, read into the envelope as it comes: what was found before a cut stays.
+/// Reads an object into the envelope field by field, so that fields before a broken part are kept.
 struct Level<'e, 'a> {
     envelope: &'e mut Envelope<'a>,
     place: Place,

@@ -1,9 +1,9 @@
-//! What the end of a line says whose beginning is lost: the line's outermost fields, read
-//! backwards from the closing brace.
+//! Reads the outermost fields from the end of a line whose middle was discarded, backwards from the
+//! closing brace.
 
 use super::{Envelope, scan};
 
-/// Adds the fields that stand whole in `tail`. What the head already gave stays.
+/// Adds the fields that `tail` contains completely. Fields from the head take precedence.
 pub(super) fn complete<'a>(envelope: &mut Envelope<'a>, tail: &'a [u8]) {
     let mut cursor = Backwards { bytes: tail, end: tail.len() };
     if cursor.take(b'}').is_none() {
@@ -25,7 +25,7 @@ struct Backwards<'a> {
 }
 
 impl<'a> Backwards<'a> {
-    /// A field whose name and value both stand in the bytes.
+    /// A field whose name and value are both complete.
     fn field(&mut self) -> Option<(&'a str, &'a str)> {
         let value = self.value()?;
         self.take(b':')?;

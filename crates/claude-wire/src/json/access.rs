@@ -97,8 +97,8 @@ impl Json {
         serde_json::from_str(self.text()).ok()
     }
 
-    /// Follows `steps` from the value. A broken escape in a name that is passed on the way makes
-    /// the first attempt fail; the second reads the repaired text.
+    /// Follows `steps` from the value. A broken escape in a skipped name makes the first attempt fail; the
+    /// second reads the repaired text.
     fn find(&self, steps: &[Step<'_>]) -> Option<Self> {
         if let Ok(found) = follow(&self.0, steps) {
             return found.map(|found| Self(found.to_owned()));
@@ -109,7 +109,7 @@ impl Json {
     }
 }
 
-/// One level of the way to a value inside another.
+/// A step of a path to a nested value.
 #[derive(Clone, Copy)]
 enum Step<'a> {
     /// A member of an object.

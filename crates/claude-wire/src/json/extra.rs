@@ -1,4 +1,4 @@
-//! The fields that a type does not name.
+//! Unknown fields of a type.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::Json;
 use crate::schema::Key;
 
-/// Fields of an object in the order in which they came.
+/// The unknown fields of an object, in their original order.
 ///
-/// One word when empty, as it mostly is: every wire struct carries one, also those inside others.
+/// Takes one word if empty, because every wire struct contains one.
 #[expect(clippy::box_collection, reason = "one word in every struct, not three")]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extra(Option<Box<Vec<(String, Json)>>>);
 
 impl Extra {
-    /// The value of a field.
+    /// Returns the value of a field.
     pub fn get(&self, name: &str) -> Option<&Json> {
         self.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
@@ -31,17 +31,17 @@ impl Extra {
         }
     }
 
-    /// The fields in order.
+    /// Returns the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().flat_map(|fields| fields.iter()).map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The number of fields.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |fields| fields.len())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,32 +1,36 @@
-//! A list that knows whether it came.
+//! A list that distinguishes empty from absent.
 
 use std::ops::{Deref, DerefMut};
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
-/// A list field. Reads as a slice; remembers whether the field was there at all, so that writing
-/// a message gives back what came.
+/// A list field. Dereferences to a slice, and records whether the field was present, so that encoding a
+/// message reproduces it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List<T>(Option<Vec<T>>);
 
 impl<T> List<T> {
-    /// The list of a field that did not come.
+    /// Creates the list of an absent field.
     pub fn absent() -> Self {
         Self(None)
     }
 
-    /// Whether the field did not come.
+    /// Returns whether the field was absent.
     pub fn is_absent(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The entries; none if the field did not come.
+    /// Returns the entries; empty if the field was absent.
     pub fn as_slice(&self) -> &[T] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// The entries as a vector.
+    pub(crate) fn as_vec(&self) -> Option<&Vec<T>> {
+        self.0.as_ref()
+    }
+
+    /// Returns the entries as a vector.
     pub fn into_vec(self) -> Vec<T> {
         self.0.unwrap_or_default()
     }

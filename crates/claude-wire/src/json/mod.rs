@@ -51,15 +51,15 @@ impl Json {
     /// Serializes `value` as JSON.
     ///
     /// # Errors
-    /// When `value` cannot be represented in JSON, as a map whose keys are not strings.
+    /// If `value` cannot be represented in JSON, such as a map whose keys are not strings.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, DecodeError> {
         serde_json::value::to_raw_value(value).map(Self).map_err(DecodeError::from_json)
     }
 
-    /// Takes JSON text as it is, without serializing it again.
+    /// Creates a value from JSON text, which is kept unchanged.
     ///
     /// # Errors
-    /// When `text` is not one JSON value.
+    /// If `text` is not one JSON value.
     pub fn from_text(text: impl Into<String>) -> Result<Self, DecodeError> {
         RawValue::from_string(text.into()).map(Self).map_err(DecodeError::from_json)
     }
@@ -69,11 +69,11 @@ impl Json {
         self.0.get()
     }
 
-    /// Deserializes the value into `T`. Lone surrogate escapes, which the CLI passes on from the
-    /// model, are read as U+FFFD.
+    /// Deserializes the value into `T`. Lone surrogate escapes, which models sometimes write, become
+    /// U+FFFD.
     ///
     /// # Errors
-    /// When the value does not fit `T`.
+    /// If the value cannot be deserialized into `T`.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
         let error = match serde_json::from_str(self.text()) {
             Ok(value) => return Ok(value),
@@ -100,23 +100,23 @@ impl From<Box<RawValue>> for Json {
 
 impl From<serde_json::Value> for Json {
     fn from(value: serde_json::Value) -> Self {
-        // A `Value` has string keys and finite numbers, so writing it cannot fail.
+        // A `Value` has string keys and finite numbers, so encoding it cannot fail.
         Self::from_serialize(&value).unwrap_or_default()
     }
 }
 
 impl From<&str> for Json {
-    /// The JSON string of this text.
+    /// Creates a JSON string.
     fn from(text: &str) -> Self {
-        // Every text can be written as a JSON string.
+        // Every text can be encoded as a JSON string.
         Self::from_serialize(text).unwrap_or_default()
     }
 }
 
 impl From<&Extra> for Json {
-    /// The object of these fields.
+    /// Creates a JSON object.
     fn from(fields: &Extra) -> Self {
-        // Keys are strings and values are JSON already, so writing them cannot fail.
+        // Keys are strings and values are JSON, so encoding them cannot fail.
         Self::from_serialize(fields).unwrap_or_default()
     }
 }

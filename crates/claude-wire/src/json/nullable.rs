@@ -1,11 +1,11 @@
-//! A field that is always written.
+//! A field that is always encoded.
 
 use std::ops::{Deref, DerefMut};
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
-/// An optional field that is written as `null` when it is empty, where the CLI wants it so.
+/// An optional field that is encoded as `null` if it is empty, because the CLI requires it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nullable<T>(Option<T>);
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::Json;
-use crate::schema::Mode;
+use crate::schema::{Decode, Error, Reader};
 
-/// A count, a time or a cost. Takes whatever number the wire holds: `5`, `5.0`, `-1`, `1e3`, and
-/// numbers that no machine type holds, which are kept as text.
+/// A count, a time or a cost. Accepts every JSON number: `5`, `5.0`, `-1`, `1e3`, and numbers beyond all
+/// machine types, which are kept as text.
 #[derive(Clone, PartialEq)]
 pub struct Number(Repr);
 
@@ -20,12 +19,12 @@ enum Repr {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
-    /// Behind a box, so that the numbers that do occur take two words.
+    /// Boxed, so that common numbers take two words.
     Text(Box<Json>),
 }
 
 impl Number {
-    /// The value as an unsigned integer; `None` if it is negative, has a fraction or is too large.
+    /// Returns the value as an unsigned integer; `None` if it is negative, has a fraction or is too large.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
             Repr::Unsigned(value) => Some(value),
@@ -35,14 +34,14 @@ impl Number {
         }
     }
 
-    /// The nearest floating-point value; infinite if it is out of range.
+    /// Returns the nearest floating-point value; infinite if it is out of range.
     #[expect(clippy::cast_precision_loss, reason = "documented: the nearest value")]
     pub fn as_f64(&self) -> f64 {
         match &self.0 {
             Repr::Unsigned(value) => *value as f64,
             Repr::Signed(value) => *value as f64,
             Repr::Float(value) => *value,
-            // Rust's parser takes every JSON number and gives infinity for what is out of range.
+            // Rust's parser accepts every JSON number and returns infinity if it is out of range.
             Repr::Text(text) => text.text().parse().unwrap_or(f64::NAN),
         }
     }
@@ -64,7 +63,7 @@ pub(crate) fn millis(number: Option<&Number>) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// The integer that a float stands for, if it stands for one exactly.
+/// Returns the integer value of a float, if it is exact.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "range checked before")]
 fn whole(value: f64) -> Option<u64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
@@ -120,32 +119,26 @@ impl fmt::Debug for Number {
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // serde_json refuses what an f64 cannot hold (1e400). Such a line fails on the first,
-        // fast try; on the second the number is read from its text.
-        if Mode::current() != Mode::Isolating {
-            return deserializer.deserialize_any(NumberVisitor);
-        }
-        let raw = <&'de RawValue>::deserialize(deserializer)?;
-        let text = raw.get();
-        if text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-            return Ok(serde_json::from_str::<MachineNumber>(text).map_or_else(
-                |_| Self(Repr::Text(Box::new(Json::from(raw.to_owned())))),
-                |number| number.0,
-            ));
-        }
-        Err(serde::de::Error::invalid_type(
-            serde::de::Unexpected::Other("another kind of value"),
-            &NumberVisitor,
-        ))
+        deserializer.deserialize_any(NumberVisitor)
     }
 }
 
-/// A number that one of the machine types holds.
-struct MachineNumber(Number);
-
-impl<'de> Deserialize<'de> for MachineNumber {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberVisitor).map(Self)
+impl Decode for Number {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        if !matches!(reader.peek(), Some(b'-' | b'0'..=b'9')) {
+            return Err(reader.mismatch("a number"));
+        }
+        if let Some(count) = reader.count() {
+            return Ok(Self::from(count));
+        }
+        // serde_json rejects numbers beyond f64 (1e400). Such a line fails on the first, fast attempt; the
+        // second attempt reads the number from its text.
+        if !reader.is_isolating() {
+            return reader.stream();
+        }
+        let raw = reader.raw()?;
+        Ok(serde_json::from_str(raw.get())
+            .unwrap_or_else(|_| Self(Repr::Text(Box::new(Json::from(raw.to_owned()))))))
     }
 }
 

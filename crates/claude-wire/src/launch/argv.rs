@@ -1,4 +1,4 @@
-//! Settings as arguments.
+//! Encodes the settings as arguments.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use super::thinking::Mode;
 use super::{Form, Needs};
 use crate::json::{Extra, Json};
 
-/// The arguments, in one order for equal settings.
+/// Returns the arguments, in the same order for equal settings.
 pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<String> {
     let mut argv = Argv::default();
     match form {
         Form::Session => {
             argv.words(["--output-format", "stream-json", "--input-format", "stream-json"]);
-            // Without it, the CLI may replay a tool call that an earlier run left open before it has
-            // read which hooks and callbacks decide about it.
+            // Without it, the CLI may replay a pending tool call of an earlier run before it knows which
+            // hooks and callbacks decide about it.
             argv.words(["--verbose", "--await-initialize"]);
         }
         Form::Print { .. } => {
@@ -45,8 +45,8 @@ pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<
 }
 
 fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
-    // In a session these stand in the handshake: everybody on the machine can read a command line,
-    // and it has no room for long ones.
+    // A session sends these in the handshake: command lines are public on the machine and limited in
+    // size.
     if let Form::Print { .. } = form {
         if let Some(SystemPromptBase::Text(text)) = &settings.system_prompt {
             argv.value("--system-prompt", text);
@@ -63,7 +63,7 @@ fn prompts(argv: &mut Argv, settings: &Settings, form: &Form) {
     argv.flag("--include-hook-events", settings.include.contains(Include::HOOK_EVENTS));
 }
 
-/// What has a flag beside its place in the handshake.
+/// Adds the options that have a flag and a field in the handshake.
 fn printed(argv: &mut Argv, settings: &Settings) {
     let yes = |choice: Option<bool>| choice == Some(true);
     let excludes = yes(settings.exclude_dynamic_sections);
@@ -182,7 +182,7 @@ fn plugins(argv: &mut Argv, settings: &Settings) {
     }
 }
 
-/// The servers that are given by value, those inside the host among them.
+/// Returns the configuration of the servers that are given by value, and of in-process servers.
 fn servers(settings: &Settings, needs: &Needs) -> Option<Json> {
     let mut servers = Extra::default();
     for (name, config) in settings.mcp_servers.iter() {
@@ -215,8 +215,8 @@ impl Argv {
         }
     }
 
-    /// A value in the same argument as its flag: one that begins with `-` would otherwise be taken
-    /// for a flag itself, and an empty one for no value at all.
+    /// Adds a value in the same argument as its flag, because a separate value that starts with `-` or
+    /// is empty would be misread.
     fn value(&mut self, name: &str, value: &str) {
         self.words([format!("{name}={value}")]);
     }

@@ -1,4 +1,4 @@
-//! What cannot be passed on, told all at once.
+//! Checks the settings and reports all problems at once.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use super::thinking::Mode;
 use super::{Form, Needs, contradictions, print_mode, values};
 use crate::json::Json;
 
-/// Something that is wrong with the settings.
+/// An invalid option or a contradiction of options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The options that it is about; none, if it is about something that is no option.
+    /// The options concerned; empty if the problem is not about an option.
     pub options: Vec<&'static str>,
-    /// What is wrong and what to do.
+    /// The problem and the help.
     pub reason: String,
 }
 
 impl Problem {
-    /// Something that is wrong with these options.
+    /// Creates a problem of these options.
     pub fn new(options: &[&'static str], reason: impl Into<String>) -> Self {
         Self { options: options.to_vec(), reason: reason.into() }
     }
@@ -34,17 +34,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with the settings.
+/// All problems of the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// The problems, at least one.
+    /// Returns the problems, at least one.
     pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
         self.0.iter()
     }
 
-    /// One problem.
+    /// Creates a single problem.
     pub fn one(options: &[&'static str], reason: impl Into<String>) -> Self {
         Self(vec![Problem::new(options, reason)])
     }
@@ -98,23 +98,23 @@ pub(super) fn check(settings: &Settings, form: &Form, needs: &Needs) -> Result<(
 
 fn numbers(found: &mut Found, settings: &Settings) {
     if settings.max_budget_usd.is_some_and(|dollars| !dollars.is_finite() || dollars <= 0.0) {
-        found.add(&["max_budget_usd"], "a budget is a positive number of dollars");
+        found.add(&["max_budget_usd"], "the budget must be a positive number of dollars");
     }
     if settings.max_turns == Some(0) {
-        found.add(&["max_turns"], "at least one turn is needed");
+        found.add(&["max_turns"], "the limit must be at least 1 turn");
     }
     if settings.task_budget == Some(0) {
-        found.add(&["task_budget"], "at least one token is needed");
+        found.add(&["task_budget"], "the budget must be at least 1 token");
     }
 }
 
 fn thinking(found: &mut Found, settings: &Settings) {
     let Some(thinking) = &settings.thinking else { return };
     if thinking.mode == Mode::Budget(0) {
-        found.add(&["thinking"], "a budget of no tokens is none; say `Thinking::disabled`");
+        found.add(&["thinking"], "the thinking budget must be at least 1 token; help: use `Thinking::disabled` to turn thinking off");
     }
     if thinking.mode == Mode::Disabled && thinking.display.is_some() {
-        found.add(&["thinking"], "there is nothing to display where thinking is disabled");
+        found.add(&["thinking"], "`display` has no effect because thinking is disabled");
     }
 }
 
@@ -122,20 +122,20 @@ fn pairs(found: &mut Found, settings: &Settings) {
     for (name, value) in &settings.env {
         if name.is_empty() || name.contains(['=', '\0']) {
             let shown = name.split(['=', '\0']).next().unwrap_or_default();
-            found.add(&["env"], format!("the name beginning {shown:?} is none of a variable"));
+            found.add(&["env"], format!("invalid environment variable name: \"{shown}…\""));
         } else if value.expose().contains('\0') {
-            found.add(&["env"], format!("the value of {name} holds a NUL character"));
+            found.add(&["env"], format!("the value of {name} contains a NUL character"));
         }
     }
     for (flag, value) in &settings.extra_args {
         let name = flag.trim_start_matches('-');
-        // What was written into the name may be the value, and that may be a key.
+        // The name may contain the value by mistake, and the value may be secret.
         let shown = flag.split(['=', ' ', '\n', '\0']).next().unwrap_or_default();
         if name.is_empty() || name.contains(['=', '\0', ' ', '\n']) {
-            found.add(&["extra_args"], format!("the name beginning {shown:?} is none of a flag"));
+            found.add(&["extra_args"], format!("invalid flag name: \"{shown}…\""));
         }
         if value.as_ref().is_some_and(|value| value.expose().contains('\0')) {
-            found.add(&["extra_args"], format!("the value of {shown} holds a NUL character"));
+            found.add(&["extra_args"], format!("the value of {shown} contains a NUL character"));
         }
     }
 }
@@ -143,88 +143,93 @@ fn pairs(found: &mut Found, settings: &Settings) {
 fn extensions(found: &mut Found, settings: &Settings) {
     for (name, agent) in settings.agents.iter() {
         if name.trim().is_empty() {
-            found.add(&["agents"], "an agent has no name");
+            found.add(&["agents"], "the name of an agent is empty");
         }
-        for (what, text) in [("description", &agent.description), ("prompt", &agent.prompt)] {
+        for (field, text) in [("description", &agent.description), ("prompt", &agent.prompt)] {
             if text.trim().is_empty() {
-                found.add(&["agents"], format!("the agent {name:?} has no {what}"));
+                found.add(&["agents"], format!("the {field} of the agent {name:?} is empty"));
             }
         }
     }
     if let Some(Skills::Only(names)) = &settings.skills {
         for name in names {
-            if let Some(why) = not_a_skill(name) {
-                found.add(&["skills"], format!("{name:?} is no name of a skill: {why}"));
+            if let Some(reason) = invalid_skill_name(name) {
+                found.add(&["skills"], format!("invalid skill name {name:?}: {reason}"));
             }
         }
     }
     for (name, tool) in &settings.tool_aliases {
         if name.trim().is_empty() || tool.trim().is_empty() {
-            found.add(&["tool_aliases"], "a name is empty");
+            found.add(&["tool_aliases"], "the name of a tool or an alias is empty");
         }
     }
     if let Some(SystemPromptBase::Parts(parts)) = &settings.system_prompt {
         let boundaries = parts.iter().filter(|part| *part == SYSTEM_PROMPT_BOUNDARY).count();
         if boundaries > 1 {
-            found.add(&["system_prompt"], format!("it has {boundaries} boundaries, not one"));
+            found.add(
+                &["system_prompt"],
+                format!("the prompt has {boundaries} boundaries; help: use at most one"),
+            );
         }
     }
 }
 
-/// Why this cannot name a skill: it becomes part of a rule, in which these mean something else.
-fn not_a_skill(name: &str) -> Option<&'static str> {
+/// Returns why a skill name is invalid: it becomes part of a permission rule, in which some characters
+/// have a meaning.
+fn invalid_skill_name(name: &str) -> Option<&'static str> {
     if name.is_empty() || name.trim() != name {
-        Some("it is empty, or begins or ends with a blank")
+        Some("the name is empty, or starts or ends with whitespace")
     } else if name.contains(['(', ')', ',']) || name.contains(char::is_control) {
-        Some("it holds a parenthesis, a comma or a control character")
+        Some("the name contains a parenthesis, a comma or a control character")
     } else if name == "*" || name.ends_with(":*") || name.ends_with(" *") {
-        Some("it is a pattern; `Skills::All` allows all of them")
+        Some("the name is a pattern; help: use `Skills::All` to allow all skills")
     } else if name.starts_with('/') {
-        Some("it begins with a slash; leave that out")
+        Some("the name starts with a slash; help: remove the slash")
     } else if name.contains(r"\\") || name.ends_with('\\') {
-        Some("it holds a backslash that would escape something")
+        Some("the name contains a backslash that would escape the next character")
     } else {
         None
     }
 }
 
-/// JSON that has to be an object: a text in its place is a mistake easily made.
+/// Checks that JSON values are objects, because a string is a common mistake.
 fn objects(found: &mut Found, settings: &Settings) {
-    const NONE: &str = "is no JSON object; make one with `Json::from_text` or `serde_json::json!`";
+    const NOT_AN_OBJECT: &str =
+        "is not a JSON object; help: create one with `Json::from_text` or `serde_json::json!`";
     let object = |json: &Json| json.text().starts_with('{');
     for (name, config) in settings.mcp_servers.iter() {
         if !object(config) {
-            found.add(&["mcp"], format!("the configuration of {name:?} {NONE}"));
+            found.add(&["mcp"], format!("the configuration of {name:?} {NOT_AN_OBJECT}"));
         }
     }
     if settings.output_schema.as_ref().is_some_and(|schema| !object(schema)) {
-        found.add(&["output_schema"], format!("the schema {NONE}"));
+        found.add(&["output_schema"], format!("the schema {NOT_AN_OBJECT}"));
     }
     if let Some(SettingsSource::Value(value)) = &settings.settings
         && !object(value)
     {
-        found.add(&["settings"], format!("the value {NONE}"));
+        found.add(&["settings"], format!("the value {NOT_AN_OBJECT}"));
     }
     if settings.managed_settings.as_ref().is_some_and(|managed| !object(managed.as_json())) {
-        found.add(&["managed_settings"], format!("the value {NONE}"));
+        found.add(&["managed_settings"], format!("the value {NOT_AN_OBJECT}"));
     }
 }
 
-/// Names of servers of which the CLI would offer nothing, without a word.
+/// Checks the names of MCP servers whose tools the CLI would silently hide.
 fn servers(found: &mut Found, settings: &Settings) {
-    // A tool is `mcp__server__tool` to the CLI, which leaves out those that are longer than 128.
+    // The CLI names a tool `mcp__server__tool`, and hides tools whose name is longer than 128.
     const LONGEST: usize = 128 - "mcp____".len() - 1;
     for (name, _) in settings.mcp_servers.iter() {
-        // It counts as JavaScript does.
+        // The CLI counts UTF-16 code units.
         let length = name.encode_utf16().count();
         if length > LONGEST {
             let reason = format!(
-                "the name of a server has {length} characters; with more than {LONGEST} no tool \
-                 of it would be offered"
+                "the name of an MCP server has {length} characters, but the CLI hides the tools of \
+                 servers with more than {LONGEST}"
             );
             found.add(&["mcp"], reason);
         } else if name == "__proto__" {
-            found.add(&["mcp"], "the CLI does not see a server of the name `__proto__`");
+            found.add(&["mcp"], "the CLI ignores an MCP server with the name `__proto__`");
         }
     }
 }
@@ -239,7 +244,10 @@ impl Found {
 
     pub(super) fn text(&mut self, option: &'static str, value: &str) {
         if value.contains('\0') {
-            self.add(&[option], "the value holds a NUL character, which no argument can");
+            self.add(
+                &[option],
+                "the value contains a NUL character, which arguments cannot contain",
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of the CLI's own kind, the most used of them typed.
+//! The CLI settings, of which the most common are typed.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::control::PermissionMode;
 use crate::json::Json;
 
 settings_struct! {
-    /// Settings of the CLI's own kind, as they stand in its settings files. The most used have a
-    /// name here; [`set`](Self::set) takes all others.
+    /// The CLI settings, in the format of its settings files. The most common ones have a setter;
+    /// [`set`](Self::set) sets any other.
     ///
     /// ```
     /// use claude_wire::launch::{CliSettings, PermissionSettings};
@@ -22,13 +22,13 @@ settings_struct! {
     pub struct CliSettings {
         /// The model.
         one model: String,
-        /// How much effort the model makes.
+        /// The effort level of the model.
         one effort_level: Effort as "effortLevel",
-        /// The most effort that it may make.
+        /// The maximum effort level.
         one max_effort_level: Effort as "maxEffortLevel",
         /// Whether it thinks before it answers.
         one always_thinking_enabled: bool as "alwaysThinkingEnabled",
-        /// Whether the faster and dearer mode of a model is used.
+        /// Whether the faster and more expensive mode of a model is used.
         one fast_mode: bool as "fastMode",
         /// The models to choose from.
         list available_models: String as "availableModels",
@@ -40,15 +40,15 @@ settings_struct! {
         one output_style: String as "outputStyle",
         /// The language to answer in.
         one language: String,
-        /// What may run.
+        /// The permission settings.
         one permissions: PermissionSettings,
         /// The sandbox.
         one sandbox: Sandbox,
         /// Variables of the CLI and its tools.
         one env: BTreeMap<String, String>,
-        /// Hooks that are commands, in the CLI's own shape.
+        /// Command hooks, in the format of the CLI.
         one hooks: Json,
-        /// Whether no hook runs.
+        /// Whether all hooks are disabled.
         one disable_all_hooks: bool as "disableAllHooks",
         /// The command that prints an API key.
         one api_key_helper: String as "apiKeyHelper",
@@ -56,7 +56,7 @@ settings_struct! {
         one cleanup_period_days: u32 as "cleanupPeriodDays",
         /// Whether commits name Claude as an author.
         one include_co_authored_by: bool as "includeCoAuthoredBy",
-        /// Whether the model is told how to use git.
+        /// Whether the system prompt contains instructions for git.
         one include_git_instructions: bool as "includeGitInstructions",
         /// Whether `.gitignore` is respected.
         one respect_gitignore: bool as "respectGitignore",
@@ -70,11 +70,11 @@ settings_struct! {
         one disable_bundled_skills: bool as "disableBundledSkills",
         /// Installed plugins by name, and whether they are used.
         one enabled_plugins: BTreeMap<String, bool> as "enabledPlugins",
-        /// Whether the conversation is summed up when it gets too long.
+        /// Whether the conversation is compacted automatically.
         one auto_compact_enabled: bool as "autoCompactEnabled",
-        /// How many tokens of it are too long.
+        /// The number of tokens at which the conversation is compacted.
         one auto_compact_window: u64 as "autoCompactWindow",
-        /// Whether the model remembers things by itself.
+        /// Whether automatic memory is enabled.
         one auto_memory_enabled: bool as "autoMemoryEnabled",
         /// Instructions, as a `CLAUDE.md` would give them.
         one claude_md: String as "claudeMd",
@@ -88,37 +88,37 @@ settings_struct! {
 }
 
 settings_struct! {
-    /// What may run, as it stands in the CLI's settings files.
+    /// The permission settings, in the format of the settings files.
     pub struct PermissionSettings {
-        /// What runs without asking.
+        /// The rules that allow calls.
         list allow: String,
-        /// What does not run.
+        /// The rules that deny calls.
         list deny: String,
-        /// What is asked about.
+        /// The rules that ask about calls.
         list ask: String,
-        /// How permissions are decided.
+        /// The default permission mode.
         one default_mode: PermissionMode as "defaultMode",
-        /// More directories that tools may use.
+        /// Additional directories that tools may use.
         list additional_directories: String as "additionalDirectories",
-        /// `disable`, if the mode that lets everything run may not be used.
+        /// `disable` if the mode `bypassPermissions` may not be used.
         one disable_bypass_permissions_mode: String as "disableBypassPermissionsMode",
-        /// `disable`, if the mode in which a model decides may not be used.
+        /// `disable` if the mode `auto` may not be used.
         one disable_auto_mode: String as "disableAutoMode",
-        /// Whether what would be asked about is denied.
+        /// Whether calls that would require a prompt are denied.
         one deny_instead_of_prompting: bool as "denyInsteadOfPrompting",
         /// Whether reading outside of the working directories is blocked.
         one block_reads_outside_working_directories: bool as "blockReadsOutsideWorkingDirectories",
         /// Whether writing outside of the working directories is blocked.
         one block_writes_outside_working_directories: bool
             as "blockWritesOutsideWorkingDirectories",
-        /// What may be read all the same.
+        /// Exceptions that may be read.
         list block_reads_exempt_paths: String as "blockReadsExemptPaths",
     }
 }
 
 impl From<CliSettings> for Json {
     fn from(settings: CliSettings) -> Self {
-        // Keys are strings and values are JSON already, so writing them cannot fail.
+        // Keys are strings and values are JSON, so encoding them cannot fail.
         Self::from_serialize(&settings).unwrap_or_default()
     }
 }

@@ -1,12 +1,11 @@
-//! What the CLI sees of the world.
+//! The environment of the CLI.
 
 use super::settings::{Secret, Settings};
 
-/// The name by which the CLI knows this SDK, unless the host gives another.
+/// The default entry point name of this SDK.
 pub const ENTRYPOINT: &str = "sdk-rust";
 
-/// Variables that belong to one session of a CLI and must not reach another one that is started
-/// from inside it.
+/// Variables of a running CLI session, which a CLI that is started inside it must not inherit.
 pub const NEVER_INHERITED: &[&str] = &[
     "CLAUDECODE",
     "CLAUDE_CODE_SSE_PORT",
@@ -20,18 +19,18 @@ pub const NEVER_INHERITED: &[&str] = &[
     "CLAUDE_CODE_QUESTION_PREVIEW_FORMAT",
 ];
 
-/// What of the host's environment the CLI inherits. Variables given by the settings come on top.
+/// The policy for inherited variables. Variables in the settings take precedence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EnvironmentPolicy {
-    /// Everything but [`NEVER_INHERITED`].
+    /// Inherits everything except [`NEVER_INHERITED`].
     #[default]
     Inherit,
-    /// Everything but those and these.
+    /// Inherits everything except [`NEVER_INHERITED`] and these.
     InheritExcept(Vec<String>),
-    /// Only these.
+    /// Inherits only these.
     Only(Vec<String>),
-    /// Nothing.
+    /// Inherits nothing.
     Clean,
 }
 
@@ -42,8 +41,7 @@ impl EnvironmentPolicy {
         self.passes_in(name, cfg!(windows))
     }
 
-    /// Returns whether the CLI inherits a variable, in an environment whose names have a case or
-    /// not.
+    /// Returns whether the CLI inherits a variable; names are compared without case if `ignores_case`.
     fn passes_in(&self, name: &str, ignores_case: bool) -> bool {
         let is_same = |other: &str| {
             if ignores_case { other.eq_ignore_ascii_case(name) } else { other == name }
@@ -58,7 +56,7 @@ impl EnvironmentPolicy {
     }
 }
 
-/// Variables that the CLI gets besides what it inherits.
+/// Returns the variables to set.
 pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     let mut variables: Vec<(String, Secret)> = Vec::new();
     let mut unless_given = |name: &str, value: &str| {
@@ -85,17 +83,17 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     variables
 }
 
-/// Variables that are taken away from what is inherited, unless the settings give them.
+/// Returns the inherited variables to remove, unless the settings contain them.
 pub(super) fn removed(settings: &Settings) -> Vec<String> {
     let elsewhere = settings.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
         && pwd(settings).is_none();
-    // The host's own would be wrong there, and what is right only the new process knows.
+    // The value of the host would be wrong, and only the new process knows the right one.
     let stale = elsewhere.then_some("PWD");
     let names = NEVER_INHERITED.iter().copied().chain(stale);
     names.filter(|name| !settings.env.contains_key(*name)).map(str::to_owned).collect()
 }
 
-/// What the variable `PWD` can say of the working directory: its whole path, if that is text.
+/// Returns the value of `PWD`: the absolute path of the working directory, if it is UTF-8.
 fn pwd(settings: &Settings) -> Option<&str> {
     settings.cwd.as_ref().filter(|cwd| cwd.is_absolute())?.to_str()
 }

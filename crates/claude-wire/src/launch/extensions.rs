@@ -1,4 +1,4 @@
-//! What is added to the CLI: agents, skills, plugins.
+//! Agents, skills and plugins.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,30 +17,30 @@ impl Agents {
         self.0.insert(name.into(), agent);
     }
 
-    /// The agents, by name.
+    /// Returns the agents with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &AgentDefinition)> {
         self.0.iter().map(|(name, agent)| (name.as_str(), agent))
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no agents.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// As the handshake takes them; nothing if there are none.
-    pub(super) fn told(&self) -> Option<BTreeMap<String, AgentDefinition>> {
+    /// Returns the agents for the handshake; `None` if there are none.
+    pub(super) fn by_name(&self) -> Option<BTreeMap<String, AgentDefinition>> {
         (!self.is_empty()).then(|| self.0.clone())
     }
 
-    /// As print mode takes them; nothing if there are none.
+    /// Returns the agents for print mode; `None` if there are none.
     pub(super) fn json(&self) -> Option<Json> {
-        // Names are strings and definitions are JSON already, so writing them cannot fail.
+        // Names are strings and definitions are JSON, so encoding them cannot fail.
         (!self.is_empty()).then(|| Json::from_serialize(&self.0).unwrap_or_default())
     }
 }
 
 impl fmt::Debug for Agents {
-    /// Without what they are told.
+    /// Formats without the prompts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
@@ -56,14 +56,14 @@ impl<N: Into<String>> FromIterator<(N, AgentDefinition)> for Agents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skills {
-    /// All that the CLI finds.
+    /// All skills that the CLI finds.
     All,
-    /// These; the model is told of no others. None at all if the list is empty.
+    /// Only these; the model does not see others. None if the list is empty.
     Only(Vec<String>),
 }
 
 impl Skills {
-    /// What these allow to run without asking.
+    /// Returns the rules that allow these skills.
     pub(super) fn rules(&self) -> Vec<String> {
         match self {
             Self::All => vec!["Skill".to_owned()],
@@ -90,24 +90,24 @@ impl<T: Into<String>> From<Vec<T>> for Skills {
 pub struct Plugin {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether its MCP servers are left alone.
+    /// Whether its MCP servers are skipped.
     pub skip_mcp_discovery: bool,
 }
 
 impl Plugin {
-    /// The plugin in this directory.
+    /// Creates a plugin from this directory.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), skip_mcp_discovery: false }
     }
 
-    /// Leaves its MCP servers alone.
+    /// Skips the MCP servers of the plugin.
     #[must_use]
     pub fn without_mcp(mut self) -> Self {
         self.skip_mcp_discovery = true;
         self
     }
 
-    /// As the handshake takes it.
+    /// Returns the plugin for the handshake.
     pub(super) fn json(&self) -> Json {
         let mut plugin = serde_json::json!({"type": "local", "path": self.path.to_string_lossy()});
         if self.skip_mcp_discovery {
@@ -123,13 +123,13 @@ impl<T: Into<PathBuf>> From<T> for Plugin {
     }
 }
 
-/// How the CLI is told of plugins.
+/// How plugins are passed to the CLI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PluginDelivery {
     /// On the command line.
     #[default]
     Arguments,
-    /// In the handshake, which the CLI waits for before it loads them.
+    /// In the handshake; the CLI loads them after it.
     Handshake,
 }

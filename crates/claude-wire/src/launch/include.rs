@@ -11,24 +11,23 @@ pub struct Include(u8);
 impl Include {
     /// No such messages.
     pub const NONE: Self = Self(0);
-    /// The pieces of answers as they come, as `stream_event` messages. Sent as
-    /// `--include-partial-messages`.
+    /// Partial answers, as `stream_event` messages. Sent as `--include-partial-messages`.
     pub const PARTIAL_MESSAGES: Self = Self(1);
     /// The start and the end of every hook; without it only those of the start of a session. Sent
     /// as `--include-hook-events`.
     pub const HOOK_EVENTS: Self = Self(1 << 1);
-    /// What agents say and think, with `parent_tool_use_id`; without it only their tool calls come.
+    /// The text and thinking of agents, with `parent_tool_use_id`; by default only their tool calls are
+    /// sent.
     /// Sent as `forwardSubagentText` in the handshake, and `--forward-subagent-text` in print mode.
     pub const SUBAGENT_TEXT: Self = Self(1 << 2);
-    /// Summaries of what a running agent does, in the `summary` of `task_progress` messages. The
-    /// CLI asks a model for them. Not in print mode. Sent as `agentProgressSummaries` in the
-    /// handshake.
+    /// Summaries of the activity of a running agent, in the `summary` of `task_progress` messages. A
+    /// model writes them. Not in print mode. Sent as `agentProgressSummaries` in the handshake.
     pub const AGENT_PROGRESS_SUMMARIES: Self = Self(1 << 3);
     /// A suggestion for the next prompt after each turn, as a `prompt_suggestion` message. Sent as
     /// `promptSuggestions` in the handshake, and `--prompt-suggestions` in print mode.
     pub const PROMPT_SUGGESTIONS: Self = Self(1 << 4);
 
-    /// The names that config files have for them.
+    /// The names in configuration files.
     const NAMES: [(&str, Self); 5] = [
         ("partial_messages", Self::PARTIAL_MESSAGES),
         ("hook_events", Self::HOOK_EVENTS),
@@ -68,23 +67,23 @@ impl BitOrAssign for Include {
 }
 
 impl fmt::Debug for Include {
-    /// The names, as a config file has them.
+    /// Formats the names as in a configuration file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let included = Self::NAMES.iter().filter(|(_, include)| self.contains(*include));
         f.debug_list().entries(included.map(|(name, _)| name)).finish()
     }
 }
 
-/// Where the CLI writes a debug log.
+/// The target of the debug log of the CLI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DebugLog {
-    /// Nowhere.
+    /// No debug log.
     #[default]
     Off,
-    /// Where the CLI keeps its own files. Sent as `--debug`.
+    /// The default file of the CLI. Sent as `--debug`.
     Default,
-    /// To this file. Sent as `--debug-file`.
+    /// This file. Sent as `--debug-file`.
     File(PathBuf),
 }
 

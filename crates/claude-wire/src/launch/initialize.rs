@@ -1,4 +1,4 @@
-//! What the handshake carries of the settings.
+//! The settings in the handshake.
 
 use super::extensions::{Plugin, PluginDelivery, Skills};
 use super::include::Include;
@@ -6,11 +6,10 @@ use super::settings::{Secret, Settings, SystemPromptBase};
 use crate::control::Initialize;
 use crate::json::{Json, List};
 
-/// The handshake of a session with these settings. Hooks and whatever else lives in the host's
-/// process are for the host to add.
+/// Creates the handshake of a session with these settings. The host adds hooks and in-process servers.
 ///
-/// Prompts and schemas stand here and not on the command line: they can be large, and everybody on
-/// the machine can read the command line. A file with a system prompt is named there.
+/// Prompts and schemas are in the handshake and not on the command line, because they can be large and
+/// command lines are public on the machine. The path of a system prompt file is on the command line.
 pub fn initialize(settings: &Settings) -> Initialize {
     let text = |secret: &Option<Secret>| secret.as_ref().map(|text| text.expose().to_owned());
     let included = |messages| settings.include.contains(messages).then_some(true);
@@ -23,7 +22,7 @@ pub fn initialize(settings: &Settings) -> Initialize {
         plan_mode_instructions: text(&settings.plan_mode_instructions),
         json_schema: settings.output_schema.clone(),
         title: text(&settings.title),
-        agents: settings.agents.told(),
+        agents: settings.agents.by_name(),
         forward_subagent_text: included(Include::SUBAGENT_TEXT),
         agent_progress_summaries: included(Include::AGENT_PROGRESS_SUMMARIES),
         per_task_stop_affordance: settings.per_task_stop_affordance,

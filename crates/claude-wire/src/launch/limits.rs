@@ -1,15 +1,15 @@
-//! How much fits on a command line.
+//! The size limits of the command line.
 
 use super::CommandLine;
 use super::check::Problems;
 
-/// The limits of a platform.
+/// The size limits of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The longest argument or variable, in bytes.
+    /// The maximum size of an argument or a variable, in bytes.
     pub one: usize,
-    /// All arguments and variables together, in bytes.
+    /// The maximum size of all arguments and variables together, in bytes.
     pub all: usize,
 }
 
@@ -21,7 +21,7 @@ impl Limits {
     /// Windows: 32,767 characters in all.
     pub const WINDOWS: Self = Self { one: 32_767, all: 32_767 };
 
-    /// Those of the platform that this was compiled for.
+    /// The limits of the target platform.
     pub const fn here() -> Self {
         if cfg!(windows) {
             Self::WINDOWS
@@ -32,17 +32,17 @@ impl Limits {
         }
     }
 
-    /// Whether a command line fits, with `inherited` bytes of environment beside it.
+    /// Checks that a command line fits, together with `inherited` bytes of environment.
     ///
     /// # Errors
-    /// Names the largest part, so that somebody knows what to shorten.
+    /// If it does not fit; the problem contains the largest part.
     pub fn check(&self, command: &CommandLine, inherited: usize) -> Result<(), Problems> {
         // Each string ends with a NUL, and a pointer to it counts too.
         const OVERHEAD: usize = 1 + size_of::<usize>();
         let end = command.arguments.iter().position(|argument| argument == "--");
         let (flags, prompt) = command.arguments.split_at(end.unwrap_or(command.arguments.len()));
         let flags = flags.iter().map(|argument| (flag(argument), argument.len()));
-        // The prompt itself is not shown, not even where it looks like a flag.
+        // The prompt is never shown, even if it looks like a flag.
         let prompt = prompt.iter().map(|argument| ("the prompt", argument.len()));
         let variables = command
             .set
@@ -71,18 +71,18 @@ impl Limits {
 }
 
 fn too_long(name: &str, size: usize, limit: usize) -> String {
-    let instead = match name {
-        "--mcp-config" => "; put the servers into a file (`mcp_config_files`)",
-        "--settings" => "; put the settings into a file",
+    let help = match name {
+        "--mcp-config" => "; help: put the servers into a file (`mcp_config_files`)",
+        "--settings" => "; help: put the settings into a file",
         "--system-prompt" | "--append-system-prompt" | "--json-schema" | "the prompt" => {
-            "; without `print_mode` it is not an argument"
+            "; help: without `print_mode` it is not an argument"
         }
         _ => "",
     };
-    format!("{name} has {size} bytes, and an argument can have {} at most{instead}", limit - 1)
+    format!("{name} has {size} bytes, but the maximum size of an argument is {}{help}", limit - 1)
 }
 
-/// The flag of an argument, without its value.
+/// Returns the flag of an argument, without its value.
 fn flag(argument: &str) -> &str {
     argument.split('=').next().unwrap_or(argument)
 }

@@ -1,8 +1,8 @@
-//! JSON over JSON.
+//! Merging JSON objects.
 
 use serde_json::{Map, Value};
 
-/// Puts `over` on top of `base`: objects key by key, everything else is replaced.
+/// Merges `over` into `base`: objects key by key; everything else is replaced.
 pub fn merge(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
@@ -14,8 +14,8 @@ pub fn merge(base: &mut Value, over: Value) {
     }
 }
 
-/// Puts a sandbox on top of the one that stands in settings: by key, but what is denied adds up, and
-/// what would undo a restriction of the new one is dropped.
+/// Merges a sandbox into the one in the settings: by key, but lists of denials are combined, and settings
+/// that would undo a restriction of the new sandbox are removed.
 pub(super) fn merge_sandbox(base: &mut Value, over: Value) {
     let Value::Object(mut over) = over else { return };
     if !base.is_object() {
@@ -33,7 +33,7 @@ pub(super) fn merge_sandbox(base: &mut Value, over: Value) {
     merge(base, Value::Object(over));
 }
 
-/// Lists of which both apply.
+/// Lists that are combined.
 const ADD_UP: [&[&str]; 5] = [
     &["filesystem", "denyRead"],
     &["filesystem", "denyWrite"],
@@ -42,7 +42,7 @@ const ADD_UP: [&[&str]; 5] = [
     &["credentials", "envVars"],
 ];
 
-/// Objects whose parts belong together.
+/// Objects that are replaced as a whole.
 const REPLACED_WHOLE: [&[&str]; 2] = [&["ripgrep"], &["network", "tlsTerminate"]];
 
 fn drop_what_undoes(base: &mut Value, over: &Map<String, Value>) {
@@ -52,13 +52,13 @@ fn drop_what_undoes(base: &mut Value, over: &Map<String, Value>) {
     }
     let limits_domains = ["allowedDomains", "deniedDomains", "strictAllowlist"];
     if limits_domains.iter().any(|name| at(over, &["network", name]).is_some()) {
-        // A proxy of somebody else would let through what it likes.
+        // A proxy could bypass the domain restrictions.
         remove(base, &["network", "httpProxyPort"]);
         remove(base, &["network", "socksProxyPort"]);
     }
 }
 
-/// Puts the entries of `base` that `over` does not have before those of `over`.
+/// Inserts the entries of `base` that `over` lacks before those of `over`.
 fn add_up(base: &Value, over: &mut Map<String, Value>, path: &[&str]) {
     let Some(Value::Array(before)) = base.as_object().and_then(|base| at(base, path)) else {
         return;

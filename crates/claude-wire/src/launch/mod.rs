@@ -1,8 +1,8 @@
-//! What the host wants, as plain data, and how it is said to the CLI: command line, environment,
+//! The settings of the host as plain data, and their encoding as command line, environment and
 //! handshake.
 //!
-//! Pure functions: [`Settings`] in, [`CommandLine`] or all [`Problems`] out ([`command_line`]), and
-//! what the handshake carries ([`initialize()`]). Nothing is looked up and nothing started here.
+//! Pure functions: [`command_line`] turns [`Settings`] into a [`CommandLine`] or all [`Problems`], and
+//! [`initialize()`] creates the handshake. Nothing is started here.
 
 mod argv;
 mod check;
@@ -39,55 +39,54 @@ pub use settings::{McpServers, Secret, Settings, SystemPrompt, ToolSet};
 pub use start::{Origin, Start};
 pub use thinking::{Effort, Thinking};
 
-/// How the CLI is spoken to.
+/// The mode in which the CLI runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form {
-    /// Lines of JSON in both directions, with the control protocol.
+    /// Streaming JSON in both directions, with the control protocol.
     #[default]
     Session,
-    /// One prompt on the command line, answers on stdout, for old CLIs.
+    /// One prompt on the command line and answers on stdout, for old CLIs.
     Print {
         /// The prompt.
         prompt: String,
     },
 }
 
-/// What the host has besides settings: things that live in its process and change what the CLI is
-/// told.
+/// The callbacks and in-process servers of the host, which affect the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// A permission callback is registered.
+    /// Whether a permission callback is registered.
     pub permission_callback: bool,
-    /// Hooks are registered.
+    /// Whether hooks are registered.
     pub hooks: bool,
-    /// A callback for questions of servers or dialogs is registered.
+    /// Whether a callback for elicitations or dialogs is registered.
     pub user_callback: bool,
-    /// The names of servers inside the host.
+    /// The names of the in-process MCP servers.
     pub servers: Vec<String>,
 }
 
-/// What to start the CLI with.
+/// The arguments and the environment of the CLI.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CommandLine {
     /// The arguments, without the program.
     pub arguments: Vec<String>,
-    /// Variables to set.
+    /// The variables to set.
     pub set: Vec<(String, Secret)>,
-    /// Variables to remove from what is inherited.
+    /// The variables to remove from the inherited environment.
     pub remove: Vec<String>,
-    /// What is inherited.
+    /// The policy for inherited variables.
     pub inherit: EnvironmentPolicy,
-    /// Settings that were not obeyed because another one beats them; the option and the winner.
+    /// The ignored settings, each with the one that takes precedence.
     pub ignored: Vec<(&'static str, &'static str)>,
 }
 
 impl std::fmt::Debug for CommandLine {
-    /// Without the values: prompts and keys stand in them.
+    /// Formats without the values, which contain prompts and secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // What follows `--` is the prompt.
+        // The prompt follows `--`.
         let flags = self.arguments.iter().take_while(|argument| *argument != "--");
         let flags = flags.map(|argument| argument.split('=').next());
         f.debug_struct("CommandLine")
@@ -99,10 +98,10 @@ impl std::fmt::Debug for CommandLine {
     }
 }
 
-/// The command line that says `settings` to the CLI.
+/// Encodes `settings` as a command line.
 ///
 /// # Errors
-/// Every contradiction and every value that cannot be passed on, all at once.
+/// All contradictions and all invalid values at once.
 pub fn command_line(
     settings: &Settings,
     form: &Form,

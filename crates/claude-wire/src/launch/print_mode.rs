@@ -1,4 +1,4 @@
-//! What the one-way form cannot do.
+//! Options that print mode does not support.
 
 use super::Needs;
 use super::check::Found;
@@ -6,8 +6,10 @@ use super::extensions::{PluginDelivery, Skills};
 use super::include::Include;
 use super::settings::{Settings, SystemPromptBase};
 
-const ONE_WAY: &str = "print mode is one-way, the CLI cannot ask the host; leave one out";
-const NO_HANDSHAKE: &str = "print mode has no handshake, which alone could tell it; leave one out";
+const ONE_WAY: &str =
+    "print mode has no control protocol, so the CLI cannot call the host; help: remove one";
+const NO_HANDSHAKE: &str =
+    "print mode has no handshake, which carries this option; help: remove one";
 
 pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, prompt: &str) {
     for (option, given) in [
@@ -41,7 +43,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
     in_arguments(found, settings, prompt);
 }
 
-/// What stands on the command line in print mode and in the handshake otherwise.
+/// Options that are arguments in print mode and fields of the handshake otherwise.
 fn in_arguments(found: &mut Found, settings: &Settings, prompt: &str) {
     found.text("prompt", prompt);
     if let Some(SystemPromptBase::Text(text)) = &settings.system_prompt {

@@ -7,30 +7,30 @@ use super::settings::{Settings, SettingsSource};
 use crate::json::Json;
 
 settings_struct! {
-    /// The sandbox in which the CLI runs commands. Goes on top of what `settings` say of it.
+    /// The sandbox in which the CLI runs commands. Merged into the sandbox in `settings`.
     pub struct Sandbox {
         /// Whether commands run in it.
         one enabled: bool,
-        /// Whether the CLI refuses to start where there is no sandbox to be had. Where the sandbox
-        /// is enabled and nothing else was said, it does.
+        /// Whether the CLI fails to start if no sandbox is available. Default: true if the sandbox is
+        /// enabled.
         one fail_if_unavailable: bool as "failIfUnavailable",
         /// Whether commands in the sandbox run without asking.
         one auto_allow_bash_if_sandboxed: bool as "autoAllowBashIfSandboxed",
         /// Whether the model may run a command outside of it, with a permission.
         one allow_unsandboxed_commands: bool as "allowUnsandboxedCommands",
-        /// What commands reach of the network.
+        /// The network access of commands.
         one network: SandboxNetwork,
-        /// What commands reach of the file system.
+        /// The file system access of commands.
         one filesystem: SandboxFilesystem,
         /// Which credentials commands do not see.
         one credentials: SandboxCredentials,
-        /// Violations that are not told of: paths by the pattern of a command.
+        /// Violations that are not reported: paths by command pattern.
         one ignore_violations: BTreeMap<String, Vec<String>> as "ignoreViolations",
-        /// Whether a weaker sandbox will do inside a container (Linux).
+        /// Whether a weaker sandbox is sufficient inside a container (Linux).
         one enable_weaker_nested_sandbox: bool as "enableWeakerNestedSandbox",
         /// Whether commands may make user namespaces (Linux).
         one allow_nested_user_namespaces: bool as "allowNestedUserNamespaces",
-        /// Whether a weaker isolation of the network will do (macOS).
+        /// Whether a weaker network isolation is sufficient (macOS).
         one enable_weaker_network_isolation: bool as "enableWeakerNetworkIsolation",
         /// Whether commands may send Apple events (macOS).
         one allow_apple_events: bool as "allowAppleEvents",
@@ -46,13 +46,13 @@ settings_struct! {
 }
 
 settings_struct! {
-    /// What commands in the sandbox reach of the network.
+    /// The network access of commands in the sandbox.
     pub struct SandboxNetwork {
         /// Domains that they reach.
         list allowed_domains: String as "allowedDomains",
         /// Domains that they do not reach, whatever else is allowed.
         list denied_domains: String as "deniedDomains",
-        /// Whether other domains are refused without asking.
+        /// Whether other domains are denied without a prompt.
         one strict_allowlist: bool as "strictAllowlist",
         /// Whether only the domains that managed settings allow are reached.
         one allow_managed_domains_only: bool as "allowManagedDomainsOnly",
@@ -68,13 +68,13 @@ settings_struct! {
         one http_proxy_port: u16 as "httpProxyPort",
         /// The port of a proxy of the host's for SOCKS.
         one socks_proxy_port: u16 as "socksProxyPort",
-        /// The certificate with which the CLI looks into encrypted traffic.
+        /// The certificate with which the CLI decrypts TLS traffic.
         one tls_terminate: SandboxTls as "tlsTerminate",
     }
 }
 
 settings_struct! {
-    /// The certificate with which the CLI looks into encrypted traffic of the sandbox.
+    /// The certificate with which the CLI decrypts TLS traffic of the sandbox.
     pub struct SandboxTls {
         /// The file with the certificate.
         one ca_cert_path: String as "caCertPath",
@@ -84,7 +84,7 @@ settings_struct! {
 }
 
 settings_struct! {
-    /// What commands in the sandbox reach of the file system.
+    /// The file system access of commands in the sandbox.
     pub struct SandboxFilesystem {
         /// Where they may write.
         list allow_write: String as "allowWrite",
@@ -92,7 +92,7 @@ settings_struct! {
         list deny_write: String as "denyWrite",
         /// What they may not read.
         list deny_read: String as "denyRead",
-        /// What they may read of that all the same.
+        /// Exceptions that they may read.
         list allow_read: String as "allowRead",
         /// Whether only managed settings allow reading.
         one allow_managed_read_paths_only: bool as "allowManagedReadPathsOnly",
@@ -110,9 +110,9 @@ settings_struct! {
         list env_vars: SandboxCredential as "envVars",
         /// Whether a masked credential may be put into traffic that is not encrypted.
         one allow_plaintext_inject: bool as "allowPlaintextInject",
-        /// Variables that make up credentials of AWS, in the CLI's own shape.
+        /// Variables that make up credentials of AWS, in the format of the CLI.
         list aws_pairs: Json as "awsPairs",
-        /// What becomes of requests signed for AWS, in the CLI's own shape.
+        /// The handling of requests signed for AWS, in the format of the CLI.
         one sigv4: Json,
     }
 }
@@ -124,7 +124,7 @@ settings_struct! {
         one path: String,
         /// The variable.
         one name: String,
-        /// Whether commands do not see it at all, or something in its place.
+        /// Whether the credential is hidden or masked.
         one mode: CredentialMode,
         /// The pattern that finds the credential in the text.
         one extract: String,
@@ -134,20 +134,20 @@ settings_struct! {
         one decode: String,
         /// Which claims of it are masked.
         list mask_claims: String as "maskClaims",
-        /// Whether it is masked wherever else it stands (files only).
+        /// Whether it is masked everywhere else (files only).
         one mask_duplicates: bool as "maskDuplicates",
-        /// The hosts that get the real one.
+        /// The hosts that receive the real credential.
         list inject_hosts: String as "injectHosts",
     }
 }
 
 impl SandboxCredential {
-    /// This file.
+    /// Creates a rule for this file.
     pub fn file(path: impl Into<String>, mode: impl Into<CredentialMode>) -> Self {
         Self::default().path(path).mode(mode)
     }
 
-    /// This variable.
+    /// Creates a rule for this variable.
     pub fn variable(name: impl Into<String>, mode: impl Into<CredentialMode>) -> Self {
         Self::default().name(name).mode(mode)
     }
@@ -158,7 +158,7 @@ open_enum! {
     pub enum CredentialMode {
         /// Nothing.
         Deny = "deny",
-        /// Something in its place.
+        /// A placeholder.
         Mask = "mask",
     }
 }
@@ -173,8 +173,8 @@ settings_struct! {
     }
 }
 
-/// The settings of the CLI's own kind with the sandbox in them. A file that stands beside a sandbox
-/// was refused before.
+/// Merges the sandbox into the CLI settings. A sandbox together with a settings file was rejected
+/// before.
 pub(super) fn settings_with_sandbox(settings: &Settings) -> Option<SettingsSource> {
     let Some(sandbox) = &settings.sandbox else { return settings.settings.clone() };
     let mut all = match &settings.settings {
@@ -184,11 +184,11 @@ pub(super) fn settings_with_sandbox(settings: &Settings) -> Option<SettingsSourc
     if !all.is_object() {
         all = serde_json::json!({});
     }
-    let told =
+    let sandbox =
         Json::from_serialize(sandbox).and_then(|sandbox| sandbox.deserialize()).unwrap_or_default();
     let place = &mut all["sandbox"];
-    merge_sandbox(place, told);
-    // A sandbox that was asked for and is silently not there is worse than none.
+    merge_sandbox(place, sandbox);
+    // Running silently without a requested sandbox would be dangerous.
     if place["enabled"] == true && place["failIfUnavailable"].is_null() {
         place["failIfUnavailable"] = true.into();
     }

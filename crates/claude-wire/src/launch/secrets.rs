@@ -1,4 +1,4 @@
-//! Which values must not be shown again, wherever they turn up.
+//! Finds the values that must be masked in all texts.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,8 @@ use crate::json::Json;
 /// variables, values of extra arguments, headers of MCP servers, user information and query values
 /// in their URLs, and values that JSON or an argument calls a key or a token.
 ///
-/// The value of a variable or extra argument is not secret if its name does not say so and the value
-/// is the working directory, an absolute path or a list of them, or a URL of only a scheme, a host
+/// The value of a variable or extra argument is not secret if its name is not secret and the value is
+/// the working directory, an absolute path or a list of them, or a URL of only a scheme, a host
 /// and a port.
 pub fn secrets(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
@@ -38,7 +38,7 @@ pub fn secrets(settings: &Settings) -> Vec<String> {
     found
 }
 
-/// The same of JSON that was given later, such as new MCP servers.
+/// Returns the secrets in JSON that is sent later, such as new MCP servers.
 pub fn secrets_in(json: &Json) -> Vec<String> {
     let mut found = Vec::new();
     read(json, &mut found);
@@ -46,13 +46,13 @@ pub fn secrets_in(json: &Json) -> Vec<String> {
 }
 
 fn read(json: &Json, found: &mut Vec<String>) {
-    // What is not JSON is refused before anything starts.
+    // Values that are not JSON are rejected before the start.
     if let Ok(value) = json.deserialize::<Value>() {
         walk(value, false, found);
     }
 }
 
-/// Looks for texts below `headers` and `env`, for those whose name tells, and into arguments and
+/// Finds texts below `headers` and `env`, texts with a secret name, and secrets in arguments and
 /// addresses.
 fn walk(value: Value, secret: bool, found: &mut Vec<String>) {
     match value {
@@ -85,7 +85,7 @@ fn environment(variables: Map<String, Value>, found: &mut Vec<String>) {
     }
 }
 
-/// Whether the value of a variable or extra argument of this name is secret.
+/// Returns whether the value of a variable or extra argument with this name is secret.
 fn is_secret(name: &str, value: &str) -> bool {
     if name.to_ascii_lowercase().ends_with("tokens") && value.parse::<u64>().is_ok() {
         // A limit of tokens.
@@ -94,7 +94,7 @@ fn is_secret(name: &str, value: &str) -> bool {
     names_a_secret(name) || !(is_path_list(value) || is_origin(value))
 }
 
-/// Whether this is an absolute path or a list of them, of any system.
+/// Returns whether this is an absolute path or a list of them, on any platform.
 fn is_path_list(value: &str) -> bool {
     let is_windows = |path: &str| {
         let drive = path.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
@@ -104,7 +104,7 @@ fn is_path_list(value: &str) -> bool {
     value.split(':').all(|path| path.starts_with('/')) || value.split(';').all(is_windows)
 }
 
-/// Whether this is a URL that holds nothing but a scheme, a host and a port.
+/// Returns whether this is a URL of only a scheme, a host and a port.
 fn is_origin(value: &str) -> bool {
     let Some((scheme, rest)) = value.split_once("://") else { return false };
     let host = rest.strip_suffix('/').unwrap_or(rest);
@@ -114,7 +114,7 @@ fn is_origin(value: &str) -> bool {
         && host.chars().all(is_host)
 }
 
-/// Credentials in an address: `user:password@` before the host, and the values behind `?`.
+/// Finds credentials in an address: `user:password@` before the host, and query values.
 fn address(text: &str, found: &mut Vec<String>) {
     let Some((_, rest)) = text.split_once("://") else { return };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -127,7 +127,7 @@ fn address(text: &str, found: &mut Vec<String>) {
     found.extend(values.map(|(_, value)| value.to_owned()));
 }
 
-/// Arguments of a command whose name tells: `--token=x`, `TOKEN=x`, and `x` behind `--token`.
+/// Finds arguments with a secret name: `--token=x`, `TOKEN=x`, and `x` after `--token`.
 fn arguments(entries: &[Value], found: &mut Vec<String>) {
     let mut is_value = false;
     for entry in entries.iter().filter_map(Value::as_str) {
@@ -140,7 +140,7 @@ fn arguments(entries: &[Value], found: &mut Vec<String>) {
     }
 }
 
-/// Whether the values below this name are secret.
+/// Returns whether the values below this name are secret.
 fn names_a_secret(name: &str) -> bool {
     const PARTS: [&str; 7] =
         ["key", "token", "secret", "password", "passwd", "credential", "authorization"];

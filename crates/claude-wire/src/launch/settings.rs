@@ -1,4 +1,4 @@
-//! What the host wants of the CLI.
+//! The settings of the host for the CLI.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::launch::{
 pub struct Secret(String);
 
 impl Secret {
-    /// The value itself, for the one place that needs it.
+    /// Returns the value.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -34,7 +34,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What the host wants of the CLI. Empty, the CLI decides everything.
+/// The settings of the host for the CLI. Absent settings leave the decision to the CLI.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -42,118 +42,117 @@ pub struct Settings {
     pub model: Option<String>,
     /// The models to fall back to.
     pub fallback_model: Option<String>,
-    /// The answers that a turn may take.
+    /// The maximum number of model responses in a turn.
     pub max_turns: Option<u32>,
-    /// The dollars that a run may cost.
+    /// The maximum cost of a run in US dollars.
     pub max_budget_usd: Option<f64>,
-    /// The tokens that the model is told it may use for its task.
+    /// The token budget that the model is given for its task.
     pub task_budget: Option<u64>,
     /// Whether the model thinks before it answers.
     pub thinking: Option<Thinking>,
-    /// How much effort it makes.
+    /// The effort level.
     pub effort: Option<Effort>,
     /// The system prompt.
     pub system_prompt: Option<SystemPromptBase>,
-    /// What is added to the system prompt. Not printed, like the prompt itself.
+    /// The text that is appended to the system prompt. Never printed.
     pub append_system_prompt: Option<Secret>,
-    /// Whether what changes from machine to machine stands in the first message and not in the
-    /// CLI's own system prompt.
+    /// Whether machine-specific sections are in the first message instead of the default system prompt.
     pub exclude_dynamic_sections: Option<bool>,
-    /// Whether the system prompt is recorded once and sent as it was from then on.
+    /// Whether the system prompt is recorded once and then reused unchanged.
     pub system_prompt_snapshot: Option<bool>,
-    /// What the model is told in plan mode.
+    /// The instructions for plan mode.
     pub plan_mode_instructions: Option<Secret>,
-    /// Whether the CLI takes nothing in a prompt for a command or a mention.
+    /// Whether prompts are sent verbatim, without commands and mentions.
     pub verbatim_prompts: bool,
     /// Messages that the CLI sends on request only.
     pub include: Include,
     /// The agent of the main conversation.
     pub agent: Option<String>,
-    /// Agents that the model can give tasks to.
+    /// The agents to which the model can delegate tasks.
     pub agents: Agents,
-    /// Whether an interrupt leaves background tasks alone.
+    /// Whether an interrupt leaves background tasks running.
     pub per_task_stop_affordance: Option<bool>,
     /// The skills that the model may use without asking.
     pub skills: Option<Skills>,
     /// Plugins.
     pub plugins: Vec<Plugin>,
-    /// How the CLI is told of them.
+    /// How plugins are passed to the CLI.
     pub plugin_delivery: PluginDelivery,
-    /// Tools that run without being asked about.
+    /// The tools that run without a permission prompt.
     pub allowed_tools: Vec<String>,
-    /// Tools that do not run.
+    /// The tools that are denied.
     pub disallowed_tools: Vec<String>,
-    /// The built-in tools that there are.
+    /// The available built-in tools.
     pub tools: Option<ToolSet>,
-    /// Other names under which the model may call tools, and the tools.
+    /// The tool aliases, each with its tool.
     pub tool_aliases: BTreeMap<String, String>,
-    /// In what format the model shows previews with its questions.
+    /// The format of previews in questions of the model.
     pub question_preview: Option<PreviewFormat>,
-    /// External MCP servers by name, each in the shape of the CLI's configuration.
+    /// External MCP servers by name, each in the configuration format of the CLI.
     pub mcp_servers: McpServers,
-    /// Files with more of them.
+    /// Files with further MCP servers.
     pub mcp_config_files: Vec<PathBuf>,
     /// Whether only those MCP servers are used.
     pub strict_mcp_config: bool,
     /// The permission mode.
     pub permission_mode: Option<PermissionMode>,
-    /// Whether the mode that lets everything run may be used.
+    /// Whether the mode `bypassPermissions` may be used.
     pub allow_dangerously_skip_permissions: bool,
-    /// The MCP tool that answers permission requests.
+    /// The MCP tool that decides permission requests.
     pub permission_prompt_tool: Option<String>,
-    /// Who is asked about tools.
+    /// The target of permission prompts.
     pub permission_prompts: Option<PermissionPrompts>,
-    /// Which conversation the run starts with.
+    /// The conversation that the run starts with.
     pub start: Start,
-    /// The title of the new session. Not printed, like a prompt.
+    /// The title of the new session. Never printed.
     pub title: Option<Secret>,
-    /// Whether the session is kept so that it can be resumed; it is if nothing is said.
+    /// Whether the session is persisted, so that it can be resumed. Default: true.
     pub persist_session: Option<bool>,
-    /// The working directory; the host's own if there is none.
+    /// The working directory. Default: that of the host.
     pub cwd: Option<PathBuf>,
-    /// The directory whose project settings are used in place of the working directory's.
+    /// The directory whose project settings are used instead of those of the working directory.
     pub project_config_root: Option<PathBuf>,
-    /// More directories that tools may use.
+    /// Additional directories that tools may use.
     pub add_dirs: Vec<PathBuf>,
-    /// What of the host's environment the CLI gets.
+    /// The policy for inherited variables.
     pub environment: EnvironmentPolicy,
     /// Variables for the CLI.
     pub env: BTreeMap<String, Secret>,
-    /// Flags that these settings do not know, with their values.
+    /// Additional flags with their values.
     pub extra_args: Vec<(String, Option<Secret>)>,
-    /// More settings of the CLI's own kind: JSON, or the path of a file.
+    /// CLI settings: JSON, or the path of a file.
     pub settings: Option<SettingsSource>,
-    /// The sandbox, on top of those.
+    /// The sandbox, merged into those.
     pub sandbox: Option<Box<Sandbox>>,
-    /// Settings that restrict whatever the user's say.
+    /// Managed settings, which take precedence over the settings of the user.
     pub managed_settings: Option<ManagedSettings>,
     /// Which settings files are read: `user`, `project`, `local`. None at all if the list is empty.
     pub setting_sources: Option<Vec<String>>,
-    /// The API's betas.
+    /// The beta features of the API to enable.
     pub betas: Vec<String>,
-    /// Where the CLI writes a debug log.
+    /// The target of the debug log.
     pub debug: DebugLog,
     /// The name of the application, for the API's logs.
     pub client_app: Option<String>,
-    /// The schema of the answer.
+    /// The JSON schema of the answer.
     pub output_schema: Option<Json>,
-    /// Whether files can be put back to where they were.
+    /// Whether files are checkpointed, so that they can be rewound.
     pub file_checkpointing: bool,
 }
 
-/// The system prompt of a conversation: what it starts from, and what changes it.
+/// The system prompt of a conversation: a base text and its changes.
 ///
-/// [`SystemPrompt::default`] names nothing, and the CLI uses its own.
+/// [`SystemPrompt::default`] uses the CLI's own system prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SystemPrompt {
-    /// The text that it starts from; the CLI's own if none is set.
+    /// The base text. Default: the CLI's own system prompt.
     pub base: Option<SystemPromptBase>,
-    /// A text that is added to the end.
+    /// The text that is appended.
     pub append: Option<Secret>,
-    /// Whether what differs between machines is left out.
+    /// Whether machine-specific sections are left out.
     pub exclude_dynamic_sections: Option<bool>,
-    /// Whether the text of the first request is kept.
+    /// Whether the prompt of the first request is reused.
     pub snapshot: Option<bool>,
 }
 
@@ -168,29 +167,29 @@ impl SystemPrompt {
         SystemPromptBase::File(path.into()).into()
     }
 
-    /// Starts from a text that is the same in every conversation, which the API caches, and one that is
-    /// not.
+    /// Starts from a text that is the same in every conversation, which the API caches, and one that
+    /// changes.
     pub fn cached(same: impl Into<String>, changing: impl Into<String>) -> Self {
         SystemPromptBase::cached(same, changing).into()
     }
 
-    /// Adds a text to the end. Replaces an earlier one.
+    /// Appends a text. Replaces an earlier one.
     #[must_use]
     pub fn append(mut self, text: impl Into<String>) -> Self {
         self.append = Some(Secret::from(text));
         self
     }
 
-    /// Moves what differs between machines (directory, platform, memory) from the CLI's own system
-    /// prompt to the first message, so that machines share the cache of the prompt.
+    /// Moves machine-specific sections (directory, platform, memory) from the CLI's own system prompt to
+    /// the first message, so that machines share the prompt cache.
     #[must_use]
     pub fn exclude_dynamic_sections(mut self, exclude: bool) -> Self {
         self.exclude_dynamic_sections = Some(exclude);
         self
     }
 
-    /// Records the system prompt with the first request of a conversation and sends that text from
-    /// then on, whatever a later run says. Default: what the CLI does by itself.
+    /// Records the system prompt with the first request of a conversation and reuses it in later requests
+    /// and runs. Default: decided by the CLI.
     #[must_use]
     pub fn snapshot(mut self, snapshot: bool) -> Self {
         self.snapshot = Some(snapshot);
@@ -204,34 +203,33 @@ impl<T: Into<SystemPromptBase>> From<T> for SystemPrompt {
     }
 }
 
-/// The text that a [`SystemPrompt`] starts from.
+/// The base text of a [`SystemPrompt`].
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemPromptBase {
-    /// This text. Empty is a prompt too.
+    /// This text, which may be empty.
     Text(String),
     /// The text of this file.
     File(PathBuf),
-    /// These texts, one after the other. What stands before a [`SYSTEM_PROMPT_BOUNDARY`] is cached
-    /// across conversations, what follows it is not.
+    /// These texts in order. Texts before a [`SYSTEM_PROMPT_BOUNDARY`] are cached across conversations.
     Parts(Vec<String>),
-    /// The CLI's own, said out loud.
+    /// The default prompt of the CLI, explicitly.
     ClaudeCode,
 }
 
-/// The part of a [`SystemPromptBase::Parts`] that parts what is the same in every conversation from what
-/// is not. The model does not see it.
+/// The marker in [`SystemPromptBase::Parts`] between the texts that are the same in every conversation and
+/// those that are not. The model does not see it.
 pub const SYSTEM_PROMPT_BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
 
 impl SystemPromptBase {
-    /// A text that is the same in every conversation, and one that is not.
+    /// Creates a prompt from a text that is the same in every conversation and one that is not.
     pub fn cached(same: impl Into<String>, changing: impl Into<String>) -> Self {
         Self::Parts(vec![same.into(), SYSTEM_PROMPT_BOUNDARY.to_owned(), changing.into()])
     }
 }
 
 impl fmt::Debug for SystemPromptBase {
-    /// Without the text: it is long, and it is the host's.
+    /// Formats without the text, which is private.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
@@ -258,14 +256,14 @@ impl From<String> for SystemPromptBase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolSet {
-    /// All that the CLI has.
+    /// All built-in tools of the CLI.
     ClaudeCode,
-    /// These; none at all if the list is empty.
+    /// Only these; none if the list is empty.
     Only(Vec<String>),
 }
 
 impl ToolSet {
-    /// No built-in tool at all.
+    /// Selects no built-in tools.
     pub fn none() -> Self {
         Self::Only(Vec::new())
     }
@@ -283,17 +281,17 @@ impl<T: Into<String>> From<Vec<T>> for ToolSet {
     }
 }
 
-/// External MCP servers by name, each in the shape of the CLI's configuration.
+/// External MCP servers by name, each in the configuration format of the CLI.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct McpServers(BTreeMap<String, Json>);
 
 impl McpServers {
-    /// No servers.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with this server, in the place of one of that name.
+    /// Adds a server, replacing the one of that name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, config: impl Into<Json>) -> Self {
         self.set(name, config);
@@ -310,7 +308,7 @@ impl McpServers {
         self.0.remove(name);
     }
 
-    /// The servers, by name.
+    /// Returns the servers with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(name, config)| (name.as_str(), config))
     }
@@ -323,32 +321,32 @@ impl<N: Into<String>, C: Into<Json>> FromIterator<(N, C)> for McpServers {
 }
 
 impl From<McpServers> for Json {
-    /// The object of these servers.
+    /// Returns the servers as a JSON object.
     fn from(servers: McpServers) -> Self {
-        // Keys are strings and values are JSON already, so writing them cannot fail.
+        // Keys are strings and values are JSON, so encoding them cannot fail.
         Self::from_serialize(&servers.0).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for McpServers {
-    /// Without what stands in them: headers and variables hold keys.
+    /// Formats the names only, because headers and variables contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// Settings of the CLI's own kind.
+/// The CLI settings.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingsSource {
-    /// Given as JSON.
+    /// Settings as JSON.
     Value(Json),
-    /// In a file.
+    /// Settings in a file.
     File(PathBuf),
 }
 
 impl fmt::Debug for SettingsSource {
-    /// Without what stands in it: `env` and helpers hold keys.
+    /// Formats without the content, because `env` and helpers contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value(_) => f.write_str("Value(***)"),
@@ -387,12 +385,12 @@ impl From<&Path> for SettingsSource {
     }
 }
 
-/// Settings that restrict whatever the user's say.
+/// Managed settings, which take precedence over the settings of the user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ManagedSettings(Json);
 
 impl ManagedSettings {
-    /// As JSON.
+    /// Returns the settings as JSON.
     pub fn as_json(&self) -> &Json {
         &self.0
     }
@@ -405,24 +403,24 @@ impl<T: Into<Json>> From<T> for ManagedSettings {
 }
 
 impl fmt::Debug for ManagedSettings {
-    /// Without what stands in them.
+    /// Formats without the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
 }
 
 open_enum! {
-    /// Who is asked about tools that nothing else decides about.
+    /// The target of permission prompts for tools that no rule decides.
     pub enum PermissionPrompts {
-        /// The host, or the tool that answers for it.
+        /// The host, or the permission prompt tool.
         Host = "host",
-        /// Nobody: they do not run.
-        Nobody = "none",
+        /// No target: the calls are denied.
+        None = "none",
     }
 }
 
 open_enum! {
-    /// In what format the model shows previews with its questions.
+    /// The format of previews in questions of the model.
     pub enum PreviewFormat {
         /// Markdown.
         Markdown = "markdown",

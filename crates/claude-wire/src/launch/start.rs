@@ -1,4 +1,4 @@
-//! Which conversation a run starts with.
+//! The conversation that a run starts with.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use super::check::Found;
 use super::values::{check_id, is_uuid};
 use crate::id::{MessageId, SessionId};
 
-/// What a run starts from.
+/// The origin of the conversation of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// Nothing: the session is new.
+    /// None: the session is new.
     #[default]
     New,
     /// The latest session of the working directory; a new one if there is none.
@@ -19,21 +19,21 @@ pub enum Origin {
     Session(SessionId),
 }
 
-/// Which conversation a run starts with: a new one, an earlier one, or a copy of that.
+/// The conversation that a run starts with: a new one, an earlier one, or a fork.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Start {
-    /// What the run starts from.
+    /// The origin of the conversation.
     pub origin: Origin,
-    /// Whether a new session with the ID of the origin is started if the CLI says that the origin
-    /// does not exist. The command line is that of resuming; the host has to start again with
+    /// Whether to start a new session with the ID of the origin if the CLI reports that the origin does
+    /// not exist. The command line resumes; the host must start again with
     /// [`fallback`](Self::fallback).
     pub or_new: bool,
-    /// Whether the origin is copied and stays as it is.
+    /// Whether the origin is forked and remains unchanged.
     pub fork: bool,
     /// The ID of the new session or of the copy.
     pub id: Option<SessionId>,
-    /// The message of the origin to continue from; what came after it is left out.
+    /// The message of the origin to continue from; later messages are left out.
     pub at: Option<MessageId>,
     /// The prompt of the turn that continuing from that message leaves out.
     pub dropping_turn: Option<MessageId>,
@@ -58,7 +58,7 @@ impl Start {
         }
     }
 
-    /// Returns what to start instead if the CLI says that the session does not exist.
+    /// Returns the start to use instead if the CLI reports that the session does not exist.
     pub fn fallback(&self) -> Option<Self> {
         match &self.origin {
             Origin::Session(id) if self.or_new => Some(Self::with_id(id.clone())),
@@ -66,7 +66,7 @@ impl Start {
         }
     }
 
-    /// Everything that is wrong with it.
+    /// Reports all problems.
     pub(super) fn check(&self, found: &mut Found) {
         const OPTION: &[&str] = &["conversation"];
         let session = match &self.origin {
@@ -103,7 +103,7 @@ impl Start {
 }
 
 impl fmt::Debug for Start {
-    /// As a config file names it.
+    /// Formats as in a configuration file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         let resume = if self.or_new { "resume_or_start" } else { "resume" };

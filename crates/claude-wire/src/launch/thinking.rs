@@ -1,23 +1,23 @@
-//! How much the model thinks.
+//! Thinking and effort.
 
 open_enum! {
-    /// How much effort the model makes.
+    /// The effort level of the model.
     pub enum Effort {
-        /// The least.
+        /// The lowest level.
         Low = "low",
-        /// Some.
+        /// The medium level.
         Medium = "medium",
-        /// Much.
+        /// The high level.
         High = "high",
-        /// More than that.
+        /// The level above high.
         ExtraHigh = "xhigh",
-        /// The most.
+        /// The highest level.
         Max = "max",
     }
 }
 
 open_enum! {
-    /// What the host sees of the model's thinking.
+    /// The form in which the host receives the thinking of the model.
     pub enum ThinkingDisplay {
         /// A summary.
         Summarized = "summarized",
@@ -26,7 +26,7 @@ open_enum! {
     }
 }
 
-/// Whether the model thinks before it answers, and what the host sees of it.
+/// Whether the model thinks before it answers, and the form in which the host receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thinking {
     pub(super) mode: Mode,
@@ -41,22 +41,22 @@ pub(super) enum Mode {
 }
 
 impl Thinking {
-    /// The model decides how much.
+    /// Lets the model decide how much to think.
     pub fn adaptive() -> Self {
         Self { mode: Mode::Adaptive, display: None }
     }
 
-    /// At most this many tokens, for models that do not decide it themselves.
+    /// Sets a budget in tokens, for models without adaptive thinking.
     pub fn budget(tokens: u32) -> Self {
         Self { mode: Mode::Budget(tokens), display: None }
     }
 
-    /// Not at all.
+    /// Disables thinking.
     pub fn disabled() -> Self {
         Self { mode: Mode::Disabled, display: None }
     }
 
-    /// What the host sees of it. Default: what the CLI and the model think right.
+    /// Sets the form in which the host receives the thinking. Default: that of the CLI and the model.
     #[must_use]
     pub fn display(mut self, display: impl Into<ThinkingDisplay>) -> Self {
         self.display = Some(display.into());

@@ -1,5 +1,5 @@
-//! Texts and paths that would not arrive as they are: what no argument can hold, and entries that
-//! the CLI would take for several.
+//! Checks texts and paths that would not reach the CLI unchanged: NUL characters, paths that are not
+//! UTF-8, and list entries that the CLI would split.
 
 use std::path::Path;
 
@@ -11,24 +11,24 @@ pub(super) fn check(found: &mut Found, settings: &Settings) {
     for (option, text) in texts(settings) {
         found.text(option, text);
     }
-    // The CLI would pass it on, and every request would fail.
+    // The CLI would use the empty name, and every request would fail.
     let models = [("model", &settings.model), ("fallback_model", &settings.fallback_model)];
     for (option, model) in models {
         if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
-            found.add(&[option], "the name of the model is empty; leave the option out");
+            found.add(&[option], "the name of the model is empty; help: remove the option");
         }
     }
     for (option, path) in paths(settings) {
         check_path(found, option, path);
     }
-    // A name that is none inherits the directory. It is no argument, so that it need not be text.
+    // The working directory is not an argument, so it need not be UTF-8.
     if settings.cwd.as_ref().is_some_and(|cwd| holds_nul(cwd)) {
-        found.add(&["cwd"], "the path holds a NUL character, which none can");
+        found.add(&["cwd"], "the path contains a NUL character");
     }
     lists(found, settings);
 }
 
-/// Reports an ID that no argument can hold.
+/// Reports an invalid ID.
 pub(super) fn check_id(found: &mut Found, option: &'static str, id: &str) {
     found.text(option, id);
     if id.trim().is_empty() {
@@ -36,14 +36,14 @@ pub(super) fn check_id(found: &mut Found, option: &'static str, id: &str) {
     }
 }
 
-/// Whether it is five groups of hexadecimal digits, of whatever version.
+/// Returns whether the text is a UUID of any version.
 pub(super) fn is_uuid(id: &str) -> bool {
     let groups: Vec<&str> = id.split('-').collect();
     groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
         && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Texts of which each is an argument or a variable of its own.
+/// Returns the texts that are arguments or variables.
 fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
     let display = settings.thinking.as_ref().and_then(|thinking| thinking.display.as_ref());
     [
@@ -62,7 +62,7 @@ fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
     .filter_map(|(option, text)| text.map(|text| (option, text)))
 }
 
-/// Paths that stand in arguments or in the handshake.
+/// Returns the paths in arguments or in the handshake.
 fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
     let prompt = match &settings.system_prompt {
         Some(SystemPromptBase::File(path)) => Some(path),
@@ -93,11 +93,12 @@ fn check_path(found: &mut Found, option: &'static str, path: &Path) {
     if path.as_os_str().is_empty() {
         found.add(&[option], "a path is empty");
     } else if holds_nul(path) {
-        found.add(&[option], "a path holds a NUL character, which none can");
+        found.add(&[option], "the path contains a NUL character");
     } else if path.to_str().is_none() {
-        // Another path would arrive, with other characters in the place of those.
+        // The conversion would replace characters and yield another path.
         let shown = path.display();
-        found.add(&[option], format!("the path {shown} is not of Unicode, which the CLI wants"));
+        found
+            .add(&[option], format!("the path {shown} is not valid UTF-8, which the CLI requires"));
     }
 }
 
@@ -124,7 +125,7 @@ fn lists(found: &mut Found, settings: &Settings) {
                 found.add(&[option], "an entry is empty");
             } else if is_several(entry) {
                 let reason = format!(
-                    "the CLI would take {entry:?} for several: a comma or a blank outside of \
+                    "the CLI would split {entry:?} into several entries: a comma or a blank outside of \
                      parentheses ends an entry"
                 );
                 found.add(&[option], reason);
@@ -133,8 +134,8 @@ fn lists(found: &mut Found, settings: &Settings) {
     }
 }
 
-/// Whether the CLI would cut an entry in pieces, or would take what follows for a part of it. It
-/// does not count parentheses: the first that closes ends what the first opened.
+/// Returns whether the CLI would split an entry, or join it with the next one. The CLI does not count
+/// nested parentheses: the first closing one ends the group.
 fn is_several(entry: &str) -> bool {
     let mut inside = false;
     for character in entry.trim_matches(' ').chars() {

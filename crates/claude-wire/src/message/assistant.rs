@@ -1,4 +1,4 @@
-//! What the model says.
+//! Messages of the model.
 
 use crate::content::{ContentBlock, ToolUseBlock, text_of, tool_calls};
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
@@ -7,53 +7,53 @@ use crate::message::{ContextReport, Usage, UsageReport};
 use crate::session::Tokens;
 
 wire_struct! {
-    /// A finished piece of the model's answer. The CLI sends one per content block; several share
-    /// the API's message id.
+    /// A part of the model's answer. The CLI sends one message per content block; the blocks of one
+    /// answer share the message ID of the API.
     #[derive(Default)]
     pub struct AssistantMessage ["type" = "assistant"] {
-        /// The API's message.
+        /// The message of the Messages API.
         message: Option<ApiMessage>,
-        /// The tool call inside which a subagent said this.
+        /// The tool call that started the subagent of this message.
         parent_tool_use_id: Option<ToolUseId>,
-        /// Why the API gave no answer.
+        /// The reason why the API did not return an answer.
         error: Option<AssistantError>,
-        /// Whether the text is the CLI's own account of an API error.
+        /// Whether the text is an API error message of the CLI.
         is_api_error_message: Option<bool>,
-        /// The HTTP status of the API's refusal.
+        /// The HTTP status of the API error.
         api_error_status: Option<Number>,
-        /// The API's word for it.
+        /// The error code of the API.
         api_error_type: Option<String>,
-        /// The API's request.
+        /// The request ID of the API.
         request_id: Option<String>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
-        /// The user message that this answers.
+        /// The ID of the user message that this answers.
         user_message_uuid: Option<MessageId>,
-        /// The user messages that this answers.
+        /// The IDs of the user messages that this answers.
         user_message_uuids: List<MessageId>,
-        /// Why the answer was taken up again.
+        /// The reason why the answer was resumed.
         resume_reason: Option<String>,
-        /// Whether the answer goes on from thinking that was cut.
+        /// Whether the answer continues after truncated thinking.
         resumed_from_incomplete_thinking: Option<bool>,
-        /// Messages that this one replaces.
+        /// The IDs of the messages that this one replaces.
         supersedes: List<MessageId>,
-        /// Whether the answer was cut off.
+        /// Whether the answer was truncated.
         aborted: Option<bool>,
-        /// The subagent that said this.
+        /// The ID of the subagent.
         agent_id: Option<AgentId>,
         /// The kind of subagent.
         subagent_type: Option<String>,
         /// The subagent's task.
         task_description: Option<String>,
-        /// When it was said.
+        /// The time of the message.
         timestamp: Option<String>,
-        /// How full the context is.
+        /// The usage of the context window.
         context_usage: Option<Box<ContextReport>>,
-        /// What was used so far.
+        /// The usage so far.
         usage_report: Option<Box<UsageReport>>,
-        /// How the tool calls are called for people.
+        /// Display names of the tool calls.
         tool_use_meta: Option<Json>,
     }
 }
@@ -80,12 +80,12 @@ impl AssistantMessage {
         model.unwrap_or_default()
     }
 
-    /// Returns why the model stopped; `None` while it is still writing.
+    /// Returns the stop reason; `None` while the model is still writing.
     pub fn stop_reason(&self) -> Option<&StopReason> {
         self.message.as_ref()?.stop_reason.as_ref()
     }
 
-    /// Returns the tokens of the response so far; 0 for each number that is absent.
+    /// Returns the tokens of the answer so far; 0 for each absent count.
     pub fn tokens(&self) -> Tokens {
         let usage = self.message.as_ref().and_then(|message| message.usage.as_ref());
         usage.map(Usage::tokens).unwrap_or_default()
@@ -96,7 +96,7 @@ wire_struct! {
     /// A message of the Messages API.
     #[derive(Default)]
     pub struct ApiMessage {
-        /// The API's id.
+        /// The message ID of the API.
         id: Option<String>,
         /// Always `message`.
         kind: Option<ApiMessageKind> as "type",
@@ -106,7 +106,7 @@ wire_struct! {
         model: Option<String>,
         /// The blocks.
         content: List<ContentBlock>,
-        /// Why the model stopped; absent while it still writes.
+        /// The stop reason; absent while the model is still writing.
         stop_reason: Option<StopReason>,
         /// The sequence at which it stopped.
         stop_sequence: Option<String>,
@@ -114,17 +114,17 @@ wire_struct! {
         stop_details: Option<Json>,
         /// The tokens.
         usage: Option<Usage>,
-        /// What the API removed from the context.
+        /// The context edits of the API.
         context_management: Option<Json>,
-        /// The container that tools of the API ran in.
+        /// The container of server-side tools.
         container: Option<Json>,
-        /// Hints for debugging.
+        /// Diagnostic information.
         diagnostics: Option<Json>,
     }
 }
 
 open_enum! {
-    /// What the API calls its messages.
+    /// The object type of an API message.
     pub enum ApiMessageKind {
         /// A message.
         Message = "message",
@@ -132,63 +132,63 @@ open_enum! {
 }
 
 open_enum! {
-    /// Who speaks.
+    /// The role of a message.
     pub enum Role {
         /// The model.
         Assistant = "assistant",
-        /// The host, its user, or a tool.
+        /// The user, the host application or a tool.
         User = "user",
     }
 }
 
 open_enum! {
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     pub enum StopReason {
-        /// It was done.
+        /// The model finished its answer.
         EndTurn = "end_turn",
-        /// It wants a tool to run.
+        /// The model called a tool.
         ToolUse = "tool_use",
-        /// It wrote as much as it may.
+        /// The model reached the maximum number of output tokens.
         MaxTokens = "max_tokens",
-        /// It wrote a sequence at which it should stop.
+        /// The model wrote a stop sequence.
         StopSequence = "stop_sequence",
-        /// It pauses and can go on.
+        /// The model paused and can continue.
         PauseTurn = "pause_turn",
-        /// It refused.
+        /// The model refused to answer.
         Refusal = "refusal",
-        /// The context is full.
+        /// The context window is full.
         ContextWindowExceeded = "model_context_window_exceeded",
     }
 }
 
 open_enum! {
-    /// Why the API gave no answer.
+    /// The reason why the API did not return an answer.
     pub enum AssistantError {
-        /// The login was refused.
+        /// Authentication failed.
         AuthenticationFailed = "authentication_failed",
-        /// The organisation may not use this way in.
+        /// OAuth is not allowed for this organization.
         OauthOrgNotAllowed = "oauth_org_not_allowed",
-        /// The account is on hold.
+        /// The account is suspended.
         AccountOnHold = "account_on_hold",
-        /// The account must be verified.
+        /// The account requires verification.
         VerificationRequired = "verification_required",
-        /// Payment failed.
+        /// Billing failed.
         BillingError = "billing_error",
         /// Too many requests.
         RateLimit = "rate_limit",
         /// The API is overloaded.
         Overloaded = "overloaded",
-        /// The API refused the request.
+        /// The API rejected the request.
         InvalidRequest = "invalid_request",
-        /// No such model.
+        /// The model does not exist.
         ModelNotFound = "model_not_found",
         /// The API failed.
         ServerError = "server_error",
-        /// Not said.
+        /// The reason is unknown.
         Unknown = "unknown",
-        /// The answer was longer than allowed.
+        /// The answer exceeded the maximum number of output tokens.
         MaxOutputTokens = "max_output_tokens",
-        /// The cloud's login was refused.
+        /// Authentication with the cloud provider failed.
         CloudCredentialError = "cloud_credential_error",
     }
 }

@@ -1,4 +1,4 @@
-//! Messages: what the CLI tells the host, one file per family.
+//! Messages of the CLI, one file per family.
 
 #[macro_use]
 mod union;
@@ -25,7 +25,7 @@ use crate::content::{
 use crate::error::without_values;
 use crate::id::SessionId;
 use crate::repair;
-use crate::schema::{Mode, Undecodable};
+use crate::schema::{self, Undecodable};
 
 pub use assistant::*;
 pub use notice::*;
@@ -38,50 +38,50 @@ pub use usage::*;
 pub use user::*;
 
 message_union! {
-    /// What a message says.
+    /// The decoded content of a message.
     pub enum Body by "type"
     unions {
-        /// About the session: its start, its state, its tasks, its hooks.
+        /// A message about the session: its start, state, tasks or hooks.
         System(SystemMessage) = "system",
     }
     messages {
-        /// From the model.
+        /// A message of the model.
         Assistant(AssistantMessage) = "assistant",
-        /// To the model: tool results, and replays of what the host sent.
+        /// A message to the model: tool results, and replays of prompts.
         User(UserMessage) = "user",
         /// The end of a turn.
         Result(ResultMessage) = "result",
-        /// A piece of an answer that is still being written.
+        /// A partial answer, sent while the model is writing.
         StreamEvent(StreamEventMessage) = "stream_event",
-        /// How much of the account's allowance is used.
+        /// The usage of the account's rate limits.
         RateLimit(RateLimitMessage) = "rate_limit_event",
         /// A tool is still running.
         ToolProgress(ToolProgressMessage) = "tool_progress",
-        /// What a row of tool calls did, in one sentence.
+        /// A one-sentence summary of several tool calls.
         ToolUseSummary(ToolUseSummaryMessage) = "tool_use_summary",
-        /// A login is going on.
+        /// A login is in progress.
         AuthStatus(AuthStatusMessage) = "auth_status",
-        /// What the user might say next.
+        /// A suggestion for the next prompt.
         PromptSuggestion(PromptSuggestionMessage) = "prompt_suggestion",
-        /// The conversation began anew.
+        /// The conversation was reset.
         ConversationReset(ConversationResetMessage) = "conversation_reset",
-        /// The goal that the session works towards.
+        /// The goal of the session.
         ActiveGoal(ActiveGoalMessage) = "active_goal",
-        /// When the context will be made smaller.
+        /// The settings of automatic compaction.
         AutocompactState(AutocompactStateMessage) = "autocompact_state",
-        /// Where a user message stands: queued, started, completed, cancelled.
+        /// The state of a user message: queued, started, completed or cancelled.
         CommandLifecycle(CommandLifecycleMessage) = "command_lifecycle",
     }
 }
 
-/// One line of the CLI: its exact bytes and what they say.
+/// A message of the CLI: the exact bytes of its line and the decoded content.
 ///
-/// Serialising a message writes the original JSON; serialising its body writes the typed fields
-/// and those kept in `extra`.
+/// Serializing a message writes the original JSON; serializing its body writes the typed fields and
+/// those in `extra`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
-    /// What the message says.
+    /// The decoded content.
     pub body: Body,
     raw: Bytes,
     repaired: bool,
@@ -90,50 +90,50 @@ pub struct Message {
 impl Message {
     /// Decodes a line, given without its line break.
     ///
-    /// A type that is not known gives [`Body::Unknown`], a known one that does not fit
-    /// [`Body::Undecodable`]; a content block that does not fit is isolated inside its message.
+    /// An unknown type becomes [`Body::Unknown`], a known type with invalid fields
+    /// [`Body::Undecodable`]. An undecodable content block is isolated inside its message.
     ///
     /// # Errors
-    /// [`Malformed`], when the line is not a JSON object with a string `type`.
+    /// [`Malformed`] if the line is not a JSON object with a string `type`.
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
         let raw = line.into();
         // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
-        match std::str::from_utf8(&raw).map(|text| Mode::Text.run(|| serde_json::from_str(text))) {
+        match std::str::from_utf8(&raw).map(schema::from_text) {
             Ok(Ok(body)) => Ok(Self { body, raw, repaired: false }),
-            _ => Self::decode_troubled(raw),
+            _ => Self::decode_isolating(raw),
         }
     }
 
-    /// The second try: with broken characters mended and parts that do not fit isolated.
-    fn decode_troubled(raw: Bytes) -> Result<Self, Malformed> {
-        let mended = repair::repaired(&raw);
-        let text = mended.as_deref().unwrap_or(&raw);
-        match Mode::Isolating.run(|| serde_json::from_slice::<Body>(text)) {
+    /// Decodes again with broken characters repaired and undecodable parts isolated.
+    fn decode_isolating(raw: Bytes) -> Result<Self, Malformed> {
+        let repaired = repair::repaired(&raw);
+        let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(&raw));
+        match schema::from_text_isolating::<Body>(&text) {
             Ok(Body::Undecodable(undecodable)) if undecodable.kind.is_none() => {
                 Err(Malformed { line: raw, reason: undecodable.reason })
             }
-            Ok(body) => Ok(Self { body, raw, repaired: mended.is_some() }),
+            Ok(body) => Ok(Self { body, raw, repaired: repaired.is_some() }),
             Err(error) => Err(Malformed { line: raw, reason: without_values(&error) }),
         }
     }
 
-    /// The exact bytes of the line, without its line break.
+    /// Returns the exact bytes of the line, without its line break.
     pub fn raw(&self) -> &Bytes {
         &self.raw
     }
 
-    /// The line as text, if it is UTF-8.
+    /// Returns the line as text, if it is UTF-8.
     pub fn raw_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.raw).ok()
     }
 
-    /// Whether broken characters had to be replaced by U+FFFD to decode the line. `raw` still has
-    /// the original.
+    /// Returns whether broken characters were replaced by U+FFFD to decode the line. `raw` returns the
+    /// original bytes.
     pub fn repaired(&self) -> bool {
         self.repaired
     }
 
-    /// Why the body did not decode, if it did not.
+    /// Returns the reason why the body could not be decoded, if it could not.
     pub fn undecodable(&self) -> Option<&Undecodable> {
         match &self.body {
             Body::Undecodable(undecodable) => Some(undecodable),
@@ -141,12 +141,12 @@ impl Message {
         }
     }
 
-    /// Returns the tool calls of a message of the model; none for any other message.
+    /// Returns the tool calls of a message of the model; empty for any other message.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
         tool_calls(self.blocks())
     }
 
-    /// Returns the results of tool calls in a message to the model; none for any other message.
+    /// Returns the results of tool calls in a message to the model; empty for others.
     pub fn tool_results(&self) -> impl Iterator<Item = &ToolResultBlock> {
         tool_results(self.blocks())
     }
@@ -159,7 +159,7 @@ impl Message {
         }
     }
 
-    /// The session that the message names.
+    /// Returns the session ID of the message.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.body.session_id()
     }
@@ -174,13 +174,13 @@ impl Serialize for Message {
     }
 }
 
-/// A line that is not a message at all: not JSON, not an object, or without a string `type`.
+/// A malformed line: not JSON, not an object, or without a string `type`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// The bytes of the line.
+    /// The line.
     pub line: Bytes,
-    /// What is wrong with them.
+    /// The reason why the line is malformed.
     pub reason: String,
 }
 

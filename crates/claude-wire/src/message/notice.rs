@@ -1,17 +1,17 @@
-//! Messages beside the conversation.
+//! Messages outside of the conversation.
 
 use crate::id::{AgentId, MessageId, SessionId, TaskId, ToolUseId};
 use crate::json::{Json, List, Number};
 
 wire_struct! {
-    /// How much of the account's allowance is used.
+    /// The usage of the account's rate limits.
     #[derive(Default)]
     pub struct RateLimitMessage ["type" = "rate_limit_event"] {
-        /// The numbers.
+        /// The values.
         rate_limit_info: Option<RateLimitInfo>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
@@ -20,47 +20,47 @@ wire_struct! {
     /// The state of a usage limit.
     #[derive(Default)]
     pub struct RateLimitInfo {
-        /// Whether requests are let through.
+        /// Whether requests are allowed.
         status: Option<RateLimitStatus>,
-        /// When the limit begins anew, in seconds since 1970.
+        /// The time when the limit resets, in seconds since 1970.
         resets_at: Option<Number> as "resetsAt",
-        /// Which limit.
+        /// The kind of limit.
         limit_type: Option<String> as "rateLimitType",
-        /// The part that is used, from 0 to 1.
+        /// The used fraction, from 0 to 1.
         utilization: Option<Number>,
-        /// Whether requests beyond the limit are let through.
+        /// Whether overage requests are allowed.
         overage_status: Option<RateLimitStatus> as "overageStatus",
-        /// When that begins anew.
+        /// The time when the overage limit resets.
         overage_resets_at: Option<Number> as "overageResetsAt",
-        /// Why they are not.
+        /// The reason why overage is disabled.
         overage_disabled_reason: Option<String> as "overageDisabledReason",
-        /// Whether one is being made now.
+        /// Whether overage is in use now.
         is_using_overage: Option<bool> as "isUsingOverage",
-        /// Whether some were made.
+        /// Whether overage was used.
         overage_in_use: Option<bool> as "overageInUse",
-        /// Whether they are allowed at all.
+        /// Whether overage is enabled.
         overage_enabled: Option<bool> as "overageEnabled",
-        /// The threshold that was passed.
+        /// The threshold that was exceeded.
         surpassed_threshold: Option<Number> as "surpassedThreshold",
-        /// Whom the limit is for.
+        /// The scope of the limit.
         limit_scope: Option<Json> as "limitScope",
-        /// The API's word for it.
+        /// The error code of the API.
         error_code: Option<String> as "errorCode",
-        /// Whether the user can buy more.
+        /// Whether the user can buy additional usage.
         can_user_purchase_credits: Option<bool> as "canUserPurchaseCredits",
-        /// Whether there is something to pay with.
+        /// Whether a payment method is available.
         has_chargeable_saved_payment_method: Option<bool> as "hasChargeableSavedPaymentMethod",
     }
 }
 
 open_enum! {
-    /// Whether requests are let through.
+    /// Whether requests are allowed.
     pub enum RateLimitStatus {
-        /// Yes.
+        /// Requests are allowed.
         Allowed = "allowed",
-        /// Yes, but not for long.
+        /// Requests are allowed, but the limit is near.
         AllowedWarning = "allowed_warning",
-        /// No.
+        /// Requests are rejected.
         Rejected = "rejected",
     }
 }
@@ -75,34 +75,34 @@ wire_struct! {
         tool_name: Option<String>,
         /// The tool call inside which a subagent called it.
         parent_tool_use_id: Option<ToolUseId>,
-        /// Seconds so far.
+        /// The elapsed time in seconds.
         elapsed_time_seconds: Option<Number>,
         /// The background task.
         task_id: Option<TaskId>,
-        /// Whether this only says that it is alive.
+        /// Whether this is only a heartbeat.
         heartbeat: Option<bool>,
         /// The kind of subagent.
         subagent_type: Option<String>,
-        /// A retry of the subagent's request.
+        /// The retry of a request of the subagent.
         subagent_retry: Option<SubagentRetry>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 wire_struct! {
-    /// A request of a subagent that is made once more.
+    /// The retry of a request of a subagent.
     #[derive(Default)]
     pub struct SubagentRetry {
         /// The subagent.
         agent_id: Option<AgentId>,
-        /// Which try.
+        /// The number of the attempt.
         attempt: Option<Number>,
-        /// How many there will be.
+        /// The maximum number of attempts.
         max_retries: Option<Number>,
-        /// Milliseconds until then.
+        /// The delay before the attempt in milliseconds.
         retry_delay_ms: Option<Number>,
         /// The HTTP status of the failure.
         error_status: Option<Number>,
@@ -112,78 +112,78 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// What a row of tool calls did, in one sentence.
+    /// A one-sentence summary of several tool calls.
     #[derive(Default)]
     pub struct ToolUseSummaryMessage ["type" = "tool_use_summary"] {
-        /// The sentence.
+        /// The summary.
         summary: Option<String>,
-        /// The calls.
+        /// The tool calls.
         preceding_tool_use_ids: List<ToolUseId>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 wire_struct! {
-    /// A login is going on.
+    /// A login is in progress.
     #[derive(Default)]
     pub struct AuthStatusMessage ["type" = "auth_status"] {
-        /// Whether it still is.
+        /// Whether the login is in progress.
         is_authenticating: Option<bool> as "isAuthenticating",
-        /// What to show.
+        /// The text for the user.
         output: List<String>,
-        /// What went wrong.
+        /// The error.
         error: Option<String>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 wire_struct! {
-    /// What the user might say next.
+    /// A suggestion for the next prompt.
     #[derive(Default)]
     pub struct PromptSuggestionMessage ["type" = "prompt_suggestion"] {
         /// The prompt.
         suggestion: Option<String>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 wire_struct! {
-    /// The conversation began anew.
+    /// The conversation was reset.
     #[derive(Default)]
     pub struct ConversationResetMessage ["type" = "conversation_reset"] {
         /// The new conversation.
         new_conversation_id: Option<String>,
-        /// What began it.
+        /// The cause.
         trigger: Option<String>,
-        /// The user message that began it.
+        /// The user message that caused it.
         user_message_uuid: Option<MessageId>,
-        /// When.
+        /// The time.
         timestamp: Option<String>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 wire_struct! {
-    /// The goal that the session works towards.
+    /// The goal of the session.
     #[derive(Default)]
     pub struct ActiveGoalMessage ["type" = "active_goal"] {
-        /// The goal; absent when there is none any more.
+        /// The goal; absent after it was removed.
         value: Option<Goal>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
@@ -192,74 +192,74 @@ wire_struct! {
     /// A goal.
     #[derive(Default)]
     pub struct Goal {
-        /// When it is reached.
+        /// The condition under which the goal is reached.
         condition: Option<String>,
-        /// How often it was tried.
+        /// The number of attempts.
         iterations: Option<Number>,
-        /// When it was set.
+        /// The time when the goal was set.
         set_at: Option<Json>,
-        /// Tokens used when it was set.
+        /// The tokens used when the goal was set.
         tokens_at_start: Option<Number>,
-        /// Why the last try did not reach it.
+        /// The reason why the last attempt failed.
         last_reason: Option<String>,
     }
 }
 
 wire_struct! {
-    /// Where a user message stands.
+    /// The state of a user message.
     #[derive(Default)]
     pub struct CommandLifecycleMessage ["type" = "command_lifecycle"] {
         /// The user message.
         command_uuid: Option<MessageId>,
-        /// Where it stands.
+        /// The state.
         state: Option<CommandState>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 open_enum! {
-    /// Where a user message stands.
+    /// The state of a user message.
     pub enum CommandState {
-        /// It waits.
+        /// It is queued.
         Queued = "queued",
-        /// It is being answered.
+        /// The turn of the message has started.
         Started = "started",
-        /// It was answered.
+        /// The turn of the message has completed.
         Completed = "completed",
-        /// It was withdrawn or dropped.
+        /// The message was cancelled.
         Cancelled = "cancelled",
     }
 }
 
 wire_struct! {
-    /// When the context will be made smaller.
+    /// The settings of automatic compaction.
     #[derive(Default)]
     pub struct AutocompactStateMessage ["type" = "autocompact_state"] {
-        /// The numbers.
+        /// The values.
         value: Option<AutocompactState>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
     }
 }
 
 wire_struct! {
-    /// When the context is made smaller.
+    /// The settings of automatic compaction.
     #[derive(Default)]
     pub struct AutocompactState {
-        /// Whether it is at all.
+        /// Whether it is enabled.
         enabled: Option<bool>,
-        /// The tokens that count.
+        /// The tokens of the context.
         effective_window: Option<Number>,
-        /// How many of them may be used.
+        /// The limit in tokens.
         threshold: Option<Number>,
-        /// Whether that is enforced.
+        /// Whether the limit is enforced.
         enforced: Option<bool>,
-        /// Who set it.
+        /// The source of the setting.
         source: Option<String>,
     }
 }

@@ -1,4 +1,4 @@
-//! Pieces of answers put together, so that no text appears twice.
+//! Assembles partial answers, so that no text appears twice.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,40 @@ use crate::content::ContentBlock;
 use crate::id::ToolUseId;
 use crate::message::{AssistantMessage, Body, Delta, StreamEvent, StreamEventMessage};
 
-/// What a message adds to what is known of the answers.
+/// A change of the answers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Update {
-    /// A block has more text.
+    /// Text was appended to a block.
     Text(BlockPlace, String),
-    /// A block has more thinking.
+    /// Thinking was appended to a block.
     Thinking(BlockPlace, String),
-    /// A tool call has more of the JSON text of its arguments.
+    /// JSON text was appended to the input of a tool call.
     Input(BlockPlace, String),
-    /// A block is whole. What was told of it piece by piece is not told again before.
+    /// A block is complete. Text that was reported in parts is not repeated before this.
     Block(BlockPlace, ContentBlock),
-    /// What was told of this block and those behind it does not count any more: the answer broke
-    /// off and is asked for again.
+    /// This block and the following ones are invalid, because the answer was interrupted and is
+    /// requested again.
     Abandoned(BlockPlace),
 }
 
-/// Which block of which answer.
+/// Identifies a block of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct BlockPlace {
-    /// The tool call inside which a subagent answers.
+    /// The tool call that started the subagent.
     pub parent: Option<ToolUseId>,
-    /// The API's message.
+    /// The message of the Messages API.
     pub message: String,
-    /// The block's place in it.
+    /// The index of the block.
     pub index: u64,
 }
 
 /// Turns messages into [`Update`]s.
 ///
-/// Takes every message of a session in order, with partial messages or without: where no pieces
-/// came, a whole block gives its text as one piece. Text that was shown is then text that counts,
-/// but for what is [`Update::Abandoned`].
+/// Takes every message of a session in order, with or without partial messages: a complete block
+/// without deltas yields its text at once. Displayed text is then valid text, except for
+/// [`Update::Abandoned`].
 #[derive(Debug, Default)]
 pub struct Accumulator {
     /// The answer that is being written, for the main conversation and for each subagent.
@@ -49,14 +49,14 @@ pub struct Accumulator {
 #[derive(Debug, Default)]
 struct Answer {
     message: String,
-    /// The text or thinking that was told, by block.
-    told: BTreeMap<u64, String>,
-    /// How many whole blocks came.
+    /// The reported text or thinking, by block.
+    reported: BTreeMap<u64, String>,
+    /// The number of complete blocks.
     whole: u64,
 }
 
 impl Accumulator {
-    /// An accumulator that has seen nothing.
+    /// Creates an empty accumulator.
     pub fn new() -> Self {
         Self::default()
     }
@@ -100,7 +100,7 @@ impl Accumulator {
         }
     }
 
-    /// The CLI says with the end of a message which of its blocks do not count.
+    /// Handles the end of a message, which can invalidate some of its blocks.
     fn abandoned(&mut self, message: &StreamEventMessage) -> Vec<Update> {
         let parent = message.parent_tool_use_id.clone();
         let Some(answer) = self.answers.get(&parent) else { return Vec::new() };
@@ -108,14 +108,14 @@ impl Accumulator {
             message.extra.get("abandoned_blocks").and_then(|json| json.deserialize().ok());
         let Some(from) = marks.and_then(|marks| marks.from_block_index) else { return Vec::new() };
         let index = from.as_u64().unwrap_or(0);
-        // Only what was told and did not become whole is taken back.
-        let first = answer.told.keys().copied().find(|told| *told >= index.max(answer.whole));
+        // Only reported blocks that were not completed are abandoned.
+        let first = answer.reported.keys().copied().find(|block| *block >= index.max(answer.whole));
         let place = first.map(|first| answer.place(parent.as_ref(), first));
         self.answers.remove(&parent);
         place.map(Update::Abandoned).into_iter().collect()
     }
 
-    /// Whole blocks: the CLI sends them one by one, in order, under the API's message id.
+    /// Handles complete blocks: the CLI sends them one by one, in order, with the message ID of the API.
     fn whole(&mut self, assistant: &AssistantMessage) -> Vec<Update> {
         let parent = assistant.parent_tool_use_id.clone();
         let id = assistant.message.as_ref().and_then(|message| message.id.clone());
@@ -136,7 +136,7 @@ impl Accumulator {
 }
 
 wire_struct! {
-    /// What the CLI says of blocks that do not count.
+    /// The invalidated blocks.
     #[derive(Default)]
     pub(crate) struct Marks {
         /// The first of them.
@@ -159,11 +159,11 @@ impl Answer {
         if text.is_empty() {
             return None;
         }
-        self.told.entry(place.index).or_default().push_str(text);
+        self.reported.entry(place.index).or_default().push_str(text);
         Some(update(place, text.to_owned()))
     }
 
-    /// What of a whole block was not told yet.
+    /// Returns the part of a complete block that was not reported yet.
     fn remainder(&mut self, place: &BlockPlace, block: &ContentBlock) -> Vec<Update> {
         let (text, update): (&str, fn(BlockPlace, String) -> Update) = match block {
             ContentBlock::Text(block) => (&block.text, Update::Text),
@@ -171,11 +171,11 @@ impl Answer {
             // The block itself has the arguments.
             _ => return Vec::new(),
         };
-        let told = self.told.remove(&place.index).unwrap_or_default();
-        match text.strip_prefix(told.as_str()) {
+        let reported = self.reported.remove(&place.index).unwrap_or_default();
+        match text.strip_prefix(reported.as_str()) {
             Some("") => Vec::new(),
             Some(rest) => vec![update(place.clone(), rest.to_owned())],
-            // What was told is not how the block begins, so it does not count.
+            // The block does not start with the reported text, so that text is invalid.
             None => {
                 vec![Update::Abandoned(place.clone()), update(place.clone(), text.to_owned())]
             }

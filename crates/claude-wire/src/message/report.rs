@@ -1,25 +1,25 @@
-//! How full the context is and what was used, as some answers of the model tell.
+//! The context and usage reports in some messages of the model.
 
 use crate::control::{ExtraUsage, SessionUsage};
 use crate::json::{Json, List, Number};
 
 wire_struct! {
-    /// How full the context is.
+    /// The usage of the context window.
     #[derive(Default)]
     pub struct ContextReport {
         /// The model.
         model: Option<String>,
-        /// Tokens used.
+        /// The used tokens.
         total_tokens: Option<Number>,
-        /// Tokens that the model can read.
+        /// The size of the context window in tokens.
         raw_max_tokens: Option<Number>,
-        /// Used of the tokens that there are, in percent.
+        /// The used fraction of the context window in percent.
         percentage: Option<Number>,
-        /// By how much it is too full.
+        /// The excess over the limit.
         over_limit: Option<ContextOverLimit>,
-        /// By kind.
+        /// The usage by category.
         categories: List<ContextPart>,
-        /// Tools of MCP servers.
+        /// The tools of MCP servers.
         mcp_tools: List<ContextPart>,
         /// Memory files.
         memory_files: List<ContextPart>,
@@ -31,10 +31,10 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// By how much the context is too full.
+    /// The excess over a context limit.
     #[derive(Default)]
     pub struct ContextOverLimit {
-        /// Tokens.
+        /// The tokens.
         tokens_over: Option<Number>,
         /// `hard_limit` or `compaction_window`.
         kind: Option<String>,
@@ -42,7 +42,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Something that fills the context; which fields it has depends on what it is.
+    /// An entry of the context usage; the fields depend on its category.
     #[derive(Default)]
     pub struct ContextPart {
         /// Its name.
@@ -59,18 +59,18 @@ wire_struct! {
         file_type: Option<String> as "type",
         /// The agent.
         agent_type: Option<String>,
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
-        /// The plugin that it comes from.
+        /// The plugin that provides it.
         plugin_name: Option<String>,
     }
 }
 
 wire_struct! {
-    /// What was used so far.
+    /// The usage so far.
     #[derive(Default)]
     pub struct UsageReport {
-        /// By this session.
+        /// The usage of this session.
         session: Option<SessionUsage>,
         /// The limits of the account.
         rate_limits: Option<ReportedLimits>,
@@ -81,9 +81,9 @@ wire_struct! {
     /// The limits of an account.
     #[derive(Default)]
     pub struct ReportedLimits {
-        /// Each of them.
+        /// The individual limits.
         limits: List<ReportedLimit>,
-        /// Beyond the limits.
+        /// The usage beyond the limits (overage).
         extra_usage: Option<ExtraUsage>,
     }
 }
@@ -94,23 +94,23 @@ wire_struct! {
     pub struct ReportedLimit {
         /// Which.
         kind: Option<String>,
-        /// Those that it belongs to.
+        /// The group of the limit.
         group: Option<String>,
-        /// The part that is used, in percent.
+        /// The used fraction in percent.
         percent: Option<Number>,
-        /// When it begins anew.
+        /// The time when the limit resets.
         resets_at: Option<Json>,
-        /// What it is for.
+        /// The description.
         scope: Option<LimitScope>,
-        /// How near it is.
+        /// The severity.
         severity: Option<String>,
-        /// Whether it counts now.
+        /// Whether the limit is active.
         is_active: Option<bool>,
     }
 }
 
 wire_struct! {
-    /// What a limit is for.
+    /// The scope of a limit.
     #[derive(Default)]
     pub struct LimitScope {
         /// The model.

@@ -9,116 +9,116 @@ use crate::session::Tokens;
 use crate::tool_input::tool_call_view;
 
 wire_struct! {
-    /// The end of a turn, good or bad: see [`ResultMessage::is_error`]. The CLI's totals (cost,
+    /// The result of a turn, successful or not: see [`ResultMessage::is_error`]. The totals (cost,
     /// model usage) are those of the conversation: newer CLIs restore them on resume, and `/clear`
-    /// sets them to zero.
+    /// resets them.
     #[derive(Default)]
     pub struct ResultMessage ["type" = "result"] {
-        /// How the turn ended.
+        /// The outcome of the turn.
         subtype: Option<ResultSubtype>,
-        /// Whether it failed.
+        /// Whether the turn failed.
         failed: Option<bool> as "is_error",
         /// The final text.
         result: Option<String>,
-        /// What went wrong.
+        /// The error.
         errors: List<String>,
-        /// The HTTP status of the API's refusal.
+        /// The HTTP status of the API error.
         api_error_status: Option<Number>,
-        /// The API's word for its refusal.
+        /// The error code of the API.
         api_error_type: Option<String>,
-        /// What ended the turn.
+        /// The reason why the turn ended.
         terminal_reason: Option<TerminalReason>,
-        /// Why the model stopped.
+        /// The reason why the model stopped.
         stop_reason: Option<StopReason>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// Milliseconds in all.
+        /// The total duration in milliseconds.
         duration_ms: Option<Number>,
-        /// Milliseconds of waiting for the API.
+        /// The time of API requests in milliseconds.
         duration_api_ms: Option<Number>,
-        /// Answers of the model.
+        /// The number of model responses.
         num_turns: Option<Number>,
-        /// Dollars of the conversation.
+        /// The cost of the conversation in US dollars.
         total_cost_usd: Option<Number>,
         /// Tokens of the main conversation in this turn, without subagents and compaction.
         usage: Option<Usage>,
-        /// Tokens and dollars of the conversation, by model.
+        /// The tokens and the cost of the conversation, by model.
         model_usage: Option<ModelUsageMap> as "modelUsage",
-        /// The same since the last result of the process. Older CLIs do not report it.
+        /// The same since the previous result of this process. Older CLIs do not report it.
         model_usage_since_last_result: Option<ModelUsageMap>,
-        /// Tool calls that were not allowed.
+        /// The denied tool calls.
         permission_denials: List<PermissionDenial>,
-        /// The answer that fits the schema, if one was asked for.
+        /// The structured output, if a schema was set.
         structured_output: Option<Json>,
-        /// The tool call that a hook put off.
+        /// The tool call that a hook deferred.
         deferred_tool_use: Option<DeferredToolUse>,
-        /// What started the turn, if not the host.
+        /// The origin of the turn, if the host did not start it.
         origin: Option<Origin>,
-        /// The user message that the turn answers.
+        /// The ID of the user message of the turn.
         user_message_uuid: Option<MessageId>,
-        /// The user messages that the turn answers.
+        /// The IDs of the user messages of the turn.
         user_message_uuids: List<MessageId>,
-        /// The number of this result in the process, from 0.
+        /// The index of this result in the process, from 0.
         result_index: Option<Number>,
-        /// Messages still waiting.
+        /// The number of queued messages.
         queued_turn_count: Option<Number>,
-        /// Whether a command of the CLI answered, not the model.
+        /// Whether a command of the CLI answered instead of the model.
         local_command: Option<Json>,
-        /// Why the turn was taken up again.
+        /// The reason why the turn was resumed.
         resume_reason: Option<String>,
-        /// Why the process could not begin.
+        /// The reason why the process could not start.
         startup_failure_reason: Option<StartupFailure>,
         /// The config file that could not be read.
         invalid_config_file: Option<InvalidConfigFile>,
-        /// Milliseconds to the first token.
+        /// The time to the first token in milliseconds.
         ttft_ms: Option<Number>,
-        /// Milliseconds to the first event of the stream.
+        /// The time to the first event of the stream in milliseconds.
         ttft_stream_ms: Option<Number>,
-        /// Milliseconds to the request.
+        /// The time to the request in milliseconds.
         time_to_request_ms: Option<Number>,
-        /// Milliseconds to the first line of content.
+        /// The time to the first line of content in milliseconds.
         first_content_frame_ms: Option<Number>,
-        /// When the request was sent, by the clock.
+        /// The wall-clock time when the request was sent.
         request_sent_wall_ms: Option<Number>,
-        /// Milliseconds to the first piece that was passed on.
+        /// The time to the first forwarded event in milliseconds.
         first_stream_post_ms: Option<Number>,
-        /// Milliseconds until that was acknowledged.
+        /// The time until it was acknowledged in milliseconds.
         first_stream_post_ack_ms: Option<Number>,
-        /// Milliseconds that it waited.
+        /// The waiting time in milliseconds.
         first_stream_post_queue_wait_ms: Option<Number>,
-        /// What it waited for.
+        /// The reason of the waiting time.
         first_stream_post_queued_behind: Option<String>,
-        /// When it was passed on, by the clock.
+        /// The wall-clock time when it was forwarded.
         first_stream_post_wall_ms: Option<Number>,
-        /// Milliseconds to the first piece of text that was passed on.
+        /// The time to the first forwarded text in milliseconds.
         first_text_post_ms: Option<Number>,
-        /// Milliseconds that it waited.
+        /// The waiting time in milliseconds.
         first_text_post_queue_wait_ms: Option<Number>,
-        /// What it waited for.
+        /// The reason of the waiting time.
         first_text_post_queued_behind: Option<String>,
-        /// When it was passed on, by the clock.
+        /// The wall-clock time when it was forwarded.
         first_text_post_wall_ms: Option<Number>,
-        /// Milliseconds from the start of the process to the request.
+        /// The time from the start of the process to the request in milliseconds.
         time_to_request_from_spawn_ms: Option<Number>,
-        /// Whether a process that was started before was used.
+        /// Whether a pre-started process was used.
         warm_spare_claimed: Option<bool>,
-        /// What the times are counted from.
+        /// The reference point of the times.
         time_origin_ms: Option<Number>,
-        /// When the login ends.
+        /// The time when the login expires.
         credential_expires_at: Option<Json>,
         /// Whether fast mode is on.
         fast_mode_state: Option<String>,
-        /// Why it is not.
+        /// The reason why it is disabled.
         fast_mode_disabled_reason: Option<String>,
-        /// What subagents did.
+        /// The activity of subagents.
         subagent_stats: Option<Json>,
     }
 }
 
 impl ResultMessage {
-    /// Returns whether the turn failed; false if the CLI does not say.
+    /// Returns whether the turn failed; false if the field is absent.
     pub fn is_error(&self) -> bool {
         self.failed.unwrap_or(false)
     }
@@ -128,90 +128,90 @@ impl ResultMessage {
         self.result.as_deref().unwrap_or_default()
     }
 
-    /// Returns how many responses of the model the turn took; 0 if the CLI does not say.
+    /// Returns the number of model responses in the turn; 0 if the field is absent.
     pub fn turns(&self) -> u64 {
         count(self.num_turns.as_ref())
     }
 
-    /// Returns how long the turn took; zero if the CLI does not say.
+    /// Returns the duration of the turn; zero if the field is absent.
     pub fn duration(&self) -> Duration {
         millis(self.duration_ms.as_ref())
     }
 
-    /// Returns how long the CLI waited for the API; zero if the CLI does not say.
+    /// Returns the time of API requests; zero if the field is absent.
     pub fn api_duration(&self) -> Duration {
         millis(self.duration_api_ms.as_ref())
     }
 
-    /// Returns the tokens of the main conversation in this turn; 0 for each number that is absent.
+    /// Returns the tokens of the main conversation in this turn; 0 for each absent count.
     pub fn tokens(&self) -> Tokens {
         self.usage.as_ref().map(Usage::tokens).unwrap_or_default()
     }
 
-    /// Returns the cost of the conversation so far in US dollars; 0 if the CLI does not say. Newer
-    /// CLIs include what a resumed conversation cost before.
+    /// Returns the cost of the conversation so far in US dollars; 0 if the field is absent. Newer
+    /// CLIs include the earlier cost of a resumed conversation.
     pub fn conversation_dollars(&self) -> f64 {
         dollars(self.total_cost_usd.as_ref())
     }
 }
 
 open_enum! {
-    /// How a turn ended. `Success` can still be an error (`is_error`): the API's refusal is told
-    /// in the text.
+    /// The outcome of a turn. `Success` can still be an error (`is_error`): an API error is then in
+    /// the text.
     pub enum ResultSubtype {
-        /// The turn came to its end.
+        /// The turn completed.
         Success = "success",
-        /// It failed or was interrupted.
+        /// The turn failed or was interrupted.
         ErrorDuringExecution = "error_during_execution",
-        /// It took more turns than allowed.
+        /// The turn exceeded `max_turns`.
         ErrorMaxTurns = "error_max_turns",
-        /// It cost more than allowed.
+        /// The turn exceeded the budget.
         ErrorMaxBudgetUsd = "error_max_budget_usd",
-        /// No answer fitted the schema.
+        /// No answer matched the schema.
         ErrorMaxStructuredOutputRetries = "error_max_structured_output_retries",
     }
 }
 
 open_enum! {
-    /// What ended a turn.
+    /// The reason why a turn ended.
     pub enum TerminalReason {
-        /// The model was done.
+        /// The model finished.
         Completed = "completed",
-        /// The conversation does not fit into the context any more.
+        /// The conversation exceeds the context window.
         BlockingLimit = "blocking_limit",
-        /// The context filled up again too fast.
+        /// The context filled up again too quickly after compaction.
         RapidRefillBreaker = "rapid_refill_breaker",
         /// The prompt is too long.
         PromptTooLong = "prompt_too_long",
-        /// An image could not be used.
+        /// An image is invalid.
         ImageError = "image_error",
         /// The model failed.
         ModelError = "model_error",
         /// The API failed.
         ApiError = "api_error",
-        /// The model wrote tool calls that could not be read.
+        /// The model wrote malformed tool calls.
         MalformedToolUseExhausted = "malformed_tool_use_exhausted",
-        /// Interrupted while the model wrote.
+        /// The turn was interrupted while the model was writing.
         AbortedStreaming = "aborted_streaming",
-        /// Interrupted while tools ran.
+        /// The turn was interrupted while tools were running.
         AbortedTools = "aborted_tools",
-        /// A Stop hook forbade the end.
+        /// A `Stop` hook prevented the end.
         StopHookPrevented = "stop_hook_prevented",
-        /// A hook ended it.
+        /// A hook ended the turn.
         HookStopped = "hook_stopped",
-        /// A hook put a tool call off.
+        /// A hook deferred a tool call.
         ToolDeferred = "tool_deferred",
-        /// Too many turns.
+        /// The turn exceeded `max_turns`.
         MaxTurns = "max_turns",
-        /// It went on in the background.
+        /// The work continued in the background.
         BackgroundRequested = "background_requested",
-        /// The budget is used up.
+        /// The budget is exhausted.
         BudgetExhausted = "budget_exhausted",
-        /// No answer fitted the schema.
+        /// No answer matched the schema.
         StructuredOutputRetryExhausted = "structured_output_retry_exhausted",
-        /// A tool call that was put off could not be taken up.
+        /// A deferred tool call could not be resumed.
         ToolDeferredUnavailable = "tool_deferred_unavailable",
-        /// The turn could not begin.
+        /// The turn could not start.
         TurnSetupFailed = "turn_setup_failed",
     }
 }
@@ -222,69 +222,69 @@ wire_struct! {
     pub struct InvalidConfigFile {
         /// The file.
         path: Option<String>,
-        /// Whether it is the user's.
+        /// Whether it is the configuration file of the user.
         is_global: Option<bool>,
-        /// Whether a copy of it was looked for.
+        /// Whether a backup was searched for.
         backup_searched: Option<bool>,
-        /// The copy.
+        /// The backup.
         backup_path: Option<String>,
     }
 }
 
 open_enum! {
-    /// Why the process could not begin.
+    /// The reason why the process could not start.
     pub enum StartupFailure {
-        /// The API key is not of the organisation that is demanded.
+        /// The API key does not belong to the required organization.
         OrgPinApiKeyConflict = "org_pin_api_key_conflict",
-        /// The organisation forbids who serves the API.
+        /// The organization does not allow the API provider.
         ProviderNotAllowed = "provider_not_allowed",
-        /// The organisation could not be made sure of.
+        /// The organization could not be verified.
         OrgVerifyFailed = "org_verify_failed",
-        /// It is another organisation.
+        /// The organization does not match.
         OrgPinMismatch = "org_pin_mismatch",
-        /// The organisation's settings are not valid.
+        /// The managed settings are invalid.
         ManagedSettingsInvalid = "managed_settings_invalid",
-        /// The organisation's settings cannot be had.
+        /// The managed settings are unavailable.
         RemoteSettingsRequiredUnavailable = "remote_settings_required_unavailable",
-        /// The gateway wants a login.
+        /// The gateway requires a login.
         GatewaySigninRequired = "gateway_signin_required",
-        /// The gateway refuses the login.
+        /// The gateway rejected the login.
         GatewayAccessDenied = "gateway_access_denied",
-        /// The proxy is not valid.
+        /// The proxy is invalid.
         ProxyInvalid = "proxy_invalid",
         /// The directory for temporary files cannot be used.
         TempDirUnusable = "temp_dir_unusable",
         /// The working directory cannot be used.
         CwdUnavailable = "cwd_unavailable",
-        /// There is no shell.
+        /// No shell is available.
         ShellToolMissing = "shell_tool_missing",
         /// The session runs in the background.
         SessionHeldByBackground = "session_held_by_background",
-        /// The session's worktree is gone.
+        /// The worktree of the session does not exist.
         WorktreeResumeRefused = "worktree_resume_refused",
-        /// The session's worktree could not be made sure of.
+        /// The worktree of the session could not be verified.
         WorktreeUnverified = "worktree_unverified",
         /// The CLI is too old.
         CliVersionTooOld = "cli_version_too_old",
         /// Permissions cannot be bypassed as root.
         BypassRoot = "bypass_root",
-        /// The organisation's configuration cannot be had.
+        /// The managed configuration is unavailable.
         OrgConfigRequiredUnavailable = "org_config_required_unavailable",
-        /// The organisation's configuration was refused.
+        /// The managed configuration was rejected.
         OrgConfigRefused = "org_config_refused",
-        /// There must be a sandbox, and there is none.
+        /// A sandbox is required but unavailable.
         SandboxRequiredUnavailable = "sandbox_required_unavailable",
-        /// Something was said before the handshake.
+        /// A message was sent before the handshake.
         InitializeNotFirst = "initialize_not_first",
         /// A config file cannot be read.
         ConfigFileInvalid = "config_file_invalid",
-        /// The organisation's settings did not come.
+        /// The managed settings were not received.
         ManagedSettingsNotDelivered = "managed_settings_not_delivered",
     }
 }
 
 wire_struct! {
-    /// A tool call that was not allowed.
+    /// A denied tool call.
     #[derive(Default)]
     pub struct PermissionDenial {
         /// The tool.
@@ -297,7 +297,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A tool call that a hook put off.
+    /// A tool call that a hook deferred.
     #[derive(Default)]
     pub struct DeferredToolUse {
         /// The call.

@@ -1,4 +1,4 @@
-//! Pieces of an answer that is still being written.
+//! Partial answers, sent while the model is writing.
 
 use crate::content::ContentBlock;
 use crate::id::{MessageId, SessionId, ToolUseId};
@@ -6,26 +6,26 @@ use crate::json::{Json, List, Number};
 use crate::message::{ApiMessage, StopReason, Usage};
 
 wire_struct! {
-    /// One event of the API's stream, sent when partial messages were asked for.
+    /// An event of the API's stream, sent if partial messages are enabled.
     #[derive(Default)]
     pub struct StreamEventMessage ["type" = "stream_event"] {
         /// The event.
         event: Option<StreamEvent>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
-        /// The tool call inside which a subagent writes.
+        /// The tool call that started the subagent.
         parent_tool_use_id: Option<ToolUseId>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// The API's message that the event belongs to.
+        /// The message ID of the API.
         api_message_id: Option<String>,
-        /// Milliseconds to the first token.
+        /// The time to the first token in milliseconds.
         ttft_ms: Option<Number>,
-        /// The user message that is answered.
+        /// The ID of the user message of the turn.
         user_message_uuid: Option<MessageId>,
-        /// The user messages that are answered.
+        /// The IDs of the user messages of the turn.
         user_message_uuids: List<MessageId>,
-        /// Why the answer was taken up again.
+        /// The reason why the answer was resumed.
         resume_reason: Option<String>,
     }
 }
@@ -33,41 +33,41 @@ wire_struct! {
 open_union! {
     /// An event of the API's stream.
     pub enum StreamEvent by "type" {
-        /// An answer begins.
+        /// An answer starts.
         MessageStart(MessageStart) = "message_start",
-        /// A block begins.
+        /// A block starts.
         ContentBlockStart(ContentBlockStart) = "content_block_start",
         /// A block grows.
         ContentBlockDelta(ContentBlockDelta) = "content_block_delta",
-        /// A block is whole.
+        /// A block is complete.
         ContentBlockStop(ContentBlockStop) = "content_block_stop",
         /// The answer's stop reason and usage are known.
         MessageDelta(Box<MessageDelta>) = "message_delta",
-        /// The answer is whole.
+        /// The answer is complete.
         MessageStop(MessageStop) = "message_stop",
-        /// Nothing; the API is still there.
+        /// A keep-alive event.
         Ping(Ping) = "ping",
-        /// The API failed in the middle.
+        /// The API failed during the answer.
         Error(StreamError) = "error",
     }
 }
 
 wire_struct! {
-    /// An answer begins.
+    /// An answer starts.
     #[derive(Default)]
     pub struct MessageStart ["type" = "message_start"] {
-        /// The answer, still without content.
+        /// The message, without content.
         message: Option<Box<ApiMessage>>,
     }
 }
 
 wire_struct! {
-    /// A block begins.
+    /// A block starts.
     #[derive(Default)]
     pub struct ContentBlockStart ["type" = "content_block_start"] {
-        /// Its place in the answer.
+        /// The index of the block in the message.
         index: Option<Number>,
-        /// The block, still empty.
+        /// The block, without content.
         content_block: Option<Box<ContentBlock>>,
     }
 }
@@ -76,15 +76,15 @@ wire_struct! {
     /// A block grows.
     #[derive(Default)]
     pub struct ContentBlockDelta ["type" = "content_block_delta"] {
-        /// The block's place in the answer.
+        /// The index of the block in the message.
         index: Option<Number>,
-        /// What is added.
+        /// The delta.
         delta: Option<Delta>,
     }
 }
 
 open_union! {
-    /// What is added to a block.
+    /// A delta of a block.
     pub enum Delta by "type" {
         /// Text.
         Text(TextDelta) = "text_delta",
@@ -92,7 +92,7 @@ open_union! {
         Thinking(ThinkingDelta) = "thinking_delta",
         /// The signature of a thinking block.
         Signature(SignatureDelta) = "signature_delta",
-        /// A piece of the JSON text of a tool call's arguments.
+        /// A part of the JSON text of the input of a tool call.
         InputJson(InputJsonDelta) = "input_json_delta",
         /// A citation.
         Citations(CitationsDelta) = "citations_delta",
@@ -100,7 +100,7 @@ open_union! {
 }
 
 wire_struct! {
-    /// More text.
+    /// A text delta.
     #[derive(Default)]
     pub struct TextDelta ["type" = "text_delta"] {
         /// The text.
@@ -109,12 +109,12 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// More thinking.
+    /// A thinking delta.
     #[derive(Default)]
     pub struct ThinkingDelta ["type" = "thinking_delta"] {
         /// The thinking.
         thinking: String,
-        /// How many tokens it may be.
+        /// The estimated number of tokens.
         estimated_tokens: Option<Number>,
     }
 }
@@ -129,10 +129,10 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// More of a tool call's arguments.
+    /// A delta of the input of a tool call.
     #[derive(Default)]
     pub struct InputJsonDelta ["type" = "input_json_delta"] {
-        /// A piece of JSON text.
+        /// A part of the JSON text.
         partial_json: String,
     }
 }
@@ -147,29 +147,29 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A block is whole.
+    /// A block is complete.
     #[derive(Default)]
     pub struct ContentBlockStop ["type" = "content_block_stop"] {
-        /// Its place in the answer.
+        /// The index of the block in the message.
         index: Option<Number>,
     }
 }
 
 wire_struct! {
-    /// What is known at the end of an answer.
+    /// The final metadata of an answer.
     #[derive(Default)]
     pub struct MessageDelta ["type" = "message_delta"] {
         /// The stop reason.
         delta: Option<MessageEnd>,
         /// The tokens.
         usage: Option<Usage>,
-        /// What the API removed from the context.
+        /// The context edits of the API.
         context_management: Option<Json>,
     }
 }
 
 wire_struct! {
-    /// Why the model stopped.
+    /// The reason why the model stopped.
     #[derive(Default)]
     pub struct MessageEnd {
         /// The reason.
@@ -180,22 +180,22 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The answer is whole.
+    /// The answer is complete.
     #[derive(Default)]
     pub struct MessageStop ["type" = "message_stop"] {}
 }
 
 wire_struct! {
-    /// The API is still there.
+    /// A keep-alive event.
     #[derive(Default)]
     pub struct Ping ["type" = "ping"] {}
 }
 
 wire_struct! {
-    /// The API failed in the middle of an answer.
+    /// The API failed during an answer.
     #[derive(Default)]
     pub struct StreamError ["type" = "error"] {
-        /// Its error.
+        /// The error.
         error: Option<Json>,
     }
 }

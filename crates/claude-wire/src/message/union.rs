@@ -22,8 +22,7 @@ macro_rules! message_union {
         }
 
         impl $name {
-            /// Returns the session that the message names; `None` if it names none or its type is
-            /// not known.
+            /// Returns the session ID of the message; `None` if it is absent or the type is unknown.
             pub fn session_id(&self) -> Option<&$crate::id::SessionId> {
                 match self {
                     $($( Self::$union(union) => union.session_id(), )+)?
@@ -32,7 +31,7 @@ macro_rules! message_union {
                 }
             }
 
-            /// Returns the unknown fields of the message; `None` if its type is not known.
+            /// Returns the unknown fields of the message; `None` if its type is unknown.
             pub fn extra(&self) -> Option<&$crate::Extra> {
                 match self {
                     $($( Self::$union(union) => union.extra(), )+)?

@@ -1,4 +1,4 @@
-//! Tokens and money.
+//! Tokens and cost.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ wire_struct! {
     /// The tokens of one answer, or of one turn.
     #[derive(Default)]
     pub struct Usage {
-        /// Tokens read.
+        /// The input tokens.
         input_tokens: Option<Number>,
-        /// Tokens written.
+        /// The output tokens.
         output_tokens: Option<Number>,
-        /// Tokens put into the prompt cache.
+        /// The input tokens written to the prompt cache.
         cache_creation_input_tokens: Option<Number>,
-        /// Tokens read from the prompt cache.
+        /// The input tokens read from the prompt cache.
         cache_read_input_tokens: Option<Number>,
-        /// What the tokens written are made of.
+        /// Details of the output tokens.
         output_tokens_details: Option<Json>,
-        /// Calls of tools that the API runs.
+        /// The calls of server-side tools.
         server_tool_use: Option<ServerToolUsage>,
-        /// How fast the request was served.
+        /// The service tier.
         service_tier: Option<String>,
-        /// How long what was cached stays.
+        /// The lifetime of the cache entries.
         cache_creation: Option<CacheCreation>,
-        /// Where the model ran.
+        /// The region in which the model ran.
         inference_geo: Option<String>,
-        /// The steps of which the answer was made.
+        /// The iterations of the answer.
         iterations: Option<Json>,
-        /// The speed that was asked for.
+        /// The requested speed.
         speed: Option<String>,
-        /// What a fallback to another model gave back.
+        /// The credit for a fallback to another model.
         fallback_credit: Option<Json>,
     }
 }
 
 impl Usage {
-    /// Returns the numbers of tokens; 0 for each that is absent.
+    /// Returns the token counts; 0 for each absent one.
     pub fn tokens(&self) -> Tokens {
         Tokens {
             input: count(self.input_tokens.as_ref()),
@@ -49,67 +49,67 @@ impl Usage {
 }
 
 wire_struct! {
-    /// How long the tokens put into the prompt cache stay.
+    /// The lifetimes of the tokens written to the prompt cache.
     #[derive(Default)]
     pub struct CacheCreation {
-        /// For an hour.
+        /// The tokens cached for one hour.
         ephemeral_1h_input_tokens: Option<Number>,
-        /// For five minutes.
+        /// The tokens cached for five minutes.
         ephemeral_5m_input_tokens: Option<Number>,
     }
 }
 
 wire_struct! {
-    /// Calls of tools that the API runs.
+    /// The calls of server-side tools.
     #[derive(Default)]
     pub struct ServerToolUsage {
-        /// Searches.
+        /// The number of web searches.
         web_search_requests: Option<Number>,
-        /// Pages fetched.
+        /// The number of fetched pages.
         web_fetch_requests: Option<Number>,
     }
 }
 
-/// The use of each model, by the model's name.
+/// The usage by model name.
 pub type ModelUsageMap = BTreeMap<String, ModelUsage>;
 
 wire_struct! {
-    /// What one model used.
+    /// The usage of one model.
     #[derive(Default)]
     pub struct ModelUsage {
-        /// Tokens read.
+        /// The input tokens.
         input_tokens: Option<Number> as "inputTokens",
-        /// Tokens written.
+        /// The output tokens.
         output_tokens: Option<Number> as "outputTokens",
-        /// Tokens of thinking among those written.
+        /// The thinking tokens among the output tokens.
         thinking_tokens: Option<Number> as "thinkingTokens",
-        /// Tokens read from the prompt cache.
+        /// The input tokens read from the prompt cache.
         cache_read_input_tokens: Option<Number> as "cacheReadInputTokens",
-        /// Tokens put into the prompt cache.
+        /// The input tokens written to the prompt cache.
         cache_creation_input_tokens: Option<Number> as "cacheCreationInputTokens",
-        /// Of these, for five minutes.
+        /// The part cached for five minutes.
         cache_creation_5m_input_tokens: Option<Number> as "cacheCreationEphemeral5mInputTokens",
-        /// Of these, for an hour.
+        /// The part cached for one hour.
         cache_creation_1h_input_tokens: Option<Number> as "cacheCreationEphemeral1hInputTokens",
-        /// Searches.
+        /// The number of web searches.
         web_search_requests: Option<Number> as "webSearchRequests",
-        /// Dollars.
+        /// The cost in US dollars.
         cost_usd: Option<Number> as "costUSD",
-        /// How much the model can read.
+        /// The size of the context window in tokens.
         context_window: Option<Number> as "contextWindow",
-        /// How much it can write.
+        /// The maximum number of output tokens.
         max_output_tokens: Option<Number> as "maxOutputTokens",
         /// The model's full name.
         canonical_model: Option<String> as "canonicalModel",
-        /// Who serves it.
+        /// The API provider.
         provider: Option<String>,
-        /// What the dollars are computed from.
+        /// The basis of the cost.
         cost_basis: Option<String> as "costBasis",
     }
 }
 
 impl ModelUsage {
-    /// Returns the numbers of tokens; 0 for each that is absent.
+    /// Returns the token counts; 0 for each absent one.
     pub fn tokens(&self) -> Tokens {
         Tokens {
             input: count(self.input_tokens.as_ref()),

@@ -1,4 +1,4 @@
-//! What is said to the model: prompts of the host, their replays, tool results.
+//! Messages to the model: prompts, their replays, and tool results.
 
 use crate::content::{Content, ToolResultBlock, tool_results};
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
@@ -6,35 +6,35 @@ use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::Role;
 
 wire_struct! {
-    /// A message to the model. The host sends prompts in this shape; the CLI sends tool results
-    /// and, when asked to, replays of prompts.
+    /// A message to the model. The host sends prompts; the CLI sends tool results and, if enabled,
+    /// replays of prompts.
     #[derive(Default)]
     pub struct UserMessage ["type" = "user"] {
         /// The role and the content.
         message: Option<UserContent>,
-        /// The tool call inside which a subagent was told this.
+        /// The tool call that started the subagent of this message.
         parent_tool_use_id: Nullable<ToolUseId>,
-        /// The session.
+        /// The session ID.
         session_id: Option<SessionId>,
-        /// This message.
+        /// The ID of this message.
         uuid: Option<MessageId>,
-        /// When it was said.
+        /// The time of the message.
         timestamp: Option<String>,
-        /// Whether it is the replay of a prompt.
+        /// Whether the message is a replay of a prompt.
         replay: Option<bool> as "isReplay",
-        /// Whether the CLI made it up.
+        /// Whether the CLI created the message.
         is_synthetic: Option<bool> as "isSynthetic",
-        /// What the tool gave back, in the tool's own shape.
+        /// The structured result of the tool; its schema depends on the tool.
         tool_use_result: Option<Json>,
-        /// How each tool call came to be allowed.
+        /// The permission decisions of the tool calls.
         tool_result_meta: Option<Json>,
-        /// When the CLI should take it up.
+        /// The priority of the message.
         priority: Option<Priority>,
-        /// Where it comes from.
+        /// The source.
         origin: Option<Origin>,
-        /// Whether it should start a turn.
+        /// Whether the message starts a turn.
         should_query: Option<bool> as "shouldQuery",
-        /// Whether the content is to be sent as it is.
+        /// Whether the content is sent verbatim.
         client_composed: Option<bool>,
         /// The subagent.
         agent_id: Option<AgentId>,
@@ -42,17 +42,17 @@ wire_struct! {
         subagent_type: Option<String>,
         /// The subagent's task.
         task_description: Option<String>,
-        /// Files that came with it.
+        /// The attached files.
         file_attachments: Option<Json>,
-        /// Texts that were pasted into it.
+        /// The pasted texts.
         pasted_content: Option<Json>,
-        /// Where in the text they stand.
+        /// The positions of the pasted texts.
         inline_pastes: Option<Json>,
     }
 }
 
 impl UserMessage {
-    /// A prompt.
+    /// Creates a prompt.
     pub fn prompt(content: impl Into<Content>) -> Self {
         Self { message: Some(UserContent::new(content)), ..Self::default() }
     }
@@ -62,7 +62,7 @@ impl UserMessage {
         self.message.as_ref().and_then(|message| message.content.as_ref())
     }
 
-    /// Returns whether the message is the replay of a prompt; false if the CLI does not say.
+    /// Returns whether the message is a replay of a prompt; false if the field is absent.
     pub fn is_replay(&self) -> bool {
         self.replay.unwrap_or(false)
     }
@@ -79,7 +79,7 @@ wire_struct! {
     pub struct UserContent {
         /// Always `user`.
         role: Option<Role>,
-        /// One text, or blocks.
+        /// A text or content blocks.
         content: Option<Content>,
     }
 }
@@ -91,26 +91,26 @@ impl UserContent {
 }
 
 open_enum! {
-    /// When the CLI takes up a message that it gets while a turn runs.
+    /// The priority of a message that arrives while a turn is running.
     pub enum Priority {
-        /// At once.
+        /// The message is handled at once.
         Now = "now",
-        /// After the step that runs.
+        /// The message is handled after the current step.
         Next = "next",
-        /// After the turn that runs.
+        /// The message is handled after the current turn.
         Later = "later",
     }
 }
 
 wire_struct! {
-    /// Where a message or a turn comes from.
+    /// The origin of a message or a turn.
     #[derive(Default)]
     pub struct Origin {
-        /// Who or what it was.
+        /// The kind of origin.
         kind: Option<OriginKind>,
-        /// What kind of notification.
+        /// The kind of notification.
         subkind: Option<String>,
-        /// The run that it tells of.
+        /// The run that the notification is about.
         run_id: Option<String> as "runId",
         /// The channel's server.
         server: Option<String>,
@@ -126,19 +126,19 @@ wire_struct! {
         sender_task_id: Option<String> as "senderTaskId",
         /// What the peer wrote.
         body: Option<String>,
-        /// The peer's process, if it is sure.
+        /// The verified process ID of the peer.
         verified_peer_pid: Option<Number> as "verifiedPeerPid",
-        /// Why a timer rang.
+        /// The reason of a timer.
         fire_reason: Option<String> as "fireReason",
-        /// Messages that this origin stands for.
+        /// The messages of this origin.
         uuids: List<MessageId>,
     }
 }
 
 open_enum! {
-    /// Who or what started a message or a turn.
+    /// The kind of origin of a message or a turn.
     pub enum OriginKind {
-        /// A person.
+        /// A human user.
         Human = "human",
         /// A channel.
         Channel = "channel",
@@ -152,9 +152,9 @@ open_enum! {
         Unclassified = "unclassified",
         /// An observer.
         Observer = "observer",
-        /// The CLI went on by itself.
+        /// The CLI continued by itself.
         AutoContinuation = "auto-continuation",
-        /// What an observer saw.
+        /// The activity of an observer.
         ObserverActivity = "observer-activity",
     }
 }

@@ -1,131 +1,229 @@
 //! What a type does when its field is absent, null or present.
 
-use serde::de::{Deserialize, MapAccess};
-use serde::ser::{Serialize, SerializeMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use super::{Encode, Error, Reader, View};
 use crate::json::{Extra, Json, List, Nullable, Number};
 
-/// A type that can stand in a field of a wire struct.
-pub(crate) trait Field<'de>: Sized {
-    /// Where the value is kept until the whole object was read. Types that may be absent are
-    /// their own slot: one `Option` less to fill, move and drop for each field of each message.
-    type Slot;
-
-    fn empty() -> Self::Slot;
-
-    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Self::Slot, A::Error>;
-
-    /// The value; an error naming the field if it must come and did not.
-    fn finish<E: serde::de::Error>(slot: Self::Slot, name: &'static str) -> Result<Self, E>;
-
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error>;
+/// A type that is read from JSON text.
+pub(crate) trait Decode: Sized {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error>;
 }
 
-/// The reading half for a type that may be absent and reads itself.
-macro_rules! optional_slot {
-    ($empty:expr) => {
-        type Slot = Self;
+impl<T: Decode> Decode for Box<T> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        T::decode(reader).map(Self::new)
+    }
+}
 
-        #[inline]
-        fn empty() -> Self {
-            $empty
+impl<T: Decode> Decode for Vec<T> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        reader.list("a sequence")?;
+        let mut items = Self::new();
+        while reader.next_item(items.is_empty())? {
+            items.push(T::decode(reader)?);
+        }
+        Ok(items)
+    }
+}
+
+impl<T: Decode> Decode for Option<T> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        if reader.null() { Ok(None) } else { T::decode(reader).map(Some) }
+    }
+}
+
+impl Decode for String {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        reader.string().map(Cow::into_owned)
+    }
+}
+
+impl Decode for bool {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        reader.bool()
+    }
+}
+
+impl Decode for Json {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        reader.raw().map(|raw| raw.to_owned().into())
+    }
+}
+
+impl Decode for Extra {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let mut extra = Self::default();
+        let end = reader.object("an object")?.next_field(&[], &[], &mut extra)?;
+        debug_assert_eq!(end, None, "there are no fields to stop at");
+        Ok(extra)
+    }
+}
+
+impl Encode for String {
+    fn view(&self) -> View<'_> {
+        View::Text(self)
+    }
+}
+
+impl Encode for bool {
+    fn view(&self) -> View<'_> {
+        View::Bool(*self)
+    }
+}
+
+impl Encode for Json {
+    fn view(&self) -> View<'_> {
+        View::Json(self)
+    }
+}
+
+impl Encode for Number {
+    fn view(&self) -> View<'_> {
+        View::Number(self)
+    }
+}
+
+impl Encode for Extra {
+    fn view(&self) -> View<'_> {
+        View::Extra(self)
+    }
+}
+
+/// Numbers that a host sets, in a machine type.
+macro_rules! machine_numbers {
+    ($($type:ty),+) => {$(
+        impl Decode for $type {
+            fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+                reader.stream()
+            }
         }
 
-        #[inline]
-        fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-            map.next_value()
+        impl Encode for $type {
+            fn view(&self) -> View<'_> {
+                View::Unsigned((*self).into())
+            }
         }
+    )+};
+}
 
-        #[inline]
-        fn finish<E: serde::de::Error>(slot: Self, _: &'static str) -> Result<Self, E> {
-            Ok(slot)
+machine_numbers!(u16, u32, u64);
+
+impl<T: Decode> Decode for BTreeMap<String, T> {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        let mut map = Self::new();
+        let mut entries = reader.object("a map")?;
+        while let Some(key) = entries.next_key()? {
+            map.insert(key.into_owned(), T::decode(entries.reader)?);
         }
-    };
+        Ok(map)
+    }
 }
 
-impl<'de, T: Deserialize<'de> + Serialize> Field<'de> for Option<T> {
-    optional_slot!(None);
+impl<T: Encode> Encode for BTreeMap<String, T> {
+    fn view(&self) -> View<'_> {
+        View::Map(self)
+    }
+}
 
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            Some(value) => map.serialize_entry(name, value),
-            None => Ok(()),
+impl<T: Encode> Encode for Vec<T> {
+    fn view(&self) -> View<'_> {
+        View::List(self)
+    }
+}
+
+/// A value that a field has until its own was read: no `Option` around every field that must come,
+/// and one way to drop a struct that was read in part.
+pub(crate) trait Placeholder {
+    fn placeholder() -> Self;
+}
+
+/// Placeholders of types that have a default.
+macro_rules! default_placeholder {
+    ($($({$($generics:tt)+})? $type:ty),+ $(,)?) => {$(
+        impl $(<$($generics)+>)? Placeholder for $type {
+            #[inline]
+            fn placeholder() -> Self {
+                Self::default()
+            }
         }
+    )+};
+}
+
+default_placeholder!(
+    String, bool, Json, Extra, {T} Vec<T>, {T} Option<T>, {T} List<T>, {T} Nullable<T>,
+);
+
+impl Placeholder for Number {
+    fn placeholder() -> Self {
+        Self::from(0_u64)
     }
 }
 
-impl<'de, T: Deserialize<'de> + Serialize> Field<'de> for List<T> {
-    optional_slot!(List::absent());
+/// A type that can be a field of a wire struct.
+pub(crate) trait Field: Placeholder {
+    /// Whether the absence of the field is an error.
+    const IS_REQUIRED: bool = false;
 
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        if self.is_absent() { Ok(()) } else { map.serialize_entry(name, self.as_slice()) }
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error>;
+
+    fn show(&self) -> View<'_>;
+}
+
+impl<T: Decode + Encode> Field for Option<T> {
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Self::decode(reader)?;
+        Ok(())
+    }
+
+    fn show(&self) -> View<'_> {
+        self.as_ref().map_or(View::Absent, Encode::view)
     }
 }
 
-impl<'de, T: Deserialize<'de> + Serialize> Field<'de> for Nullable<T> {
-    optional_slot!(Nullable::default());
+impl<T: Decode + Encode> Field for List<T> {
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Option::decode(reader)?.into();
+        Ok(())
+    }
 
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, self)
+    fn show(&self) -> View<'_> {
+        self.as_vec().map_or(View::Absent, Encode::view)
     }
 }
 
-impl<'de, T: Deserialize<'de> + Serialize> Field<'de> for Vec<T> {
-    type Slot = Option<Self>;
-
-    fn empty() -> Option<Self> {
-        None
+impl<T: Decode + Encode> Field for Nullable<T> {
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Option::decode(reader)?.into();
+        Ok(())
     }
 
-    fn read<A: MapAccess<'de>>(map: &mut A) -> Result<Option<Self>, A::Error> {
-        map.next_value().map(Some)
-    }
-
-    fn finish<E: serde::de::Error>(slot: Option<Self>, name: &'static str) -> Result<Self, E> {
-        slot.ok_or_else(|| E::missing_field(name))
-    }
-
-    fn write<M: SerializeMap>(&self, name: &'static str, map: &mut M) -> Result<(), M::Error> {
-        map.serialize_entry(name, self)
+    fn show(&self) -> View<'_> {
+        self.as_ref().map_or(View::Null, Encode::view)
     }
 }
 
-/// Types whose absence is an error: the macro writes the same lines for each.
+/// Types whose absence is an error.
 macro_rules! required_field {
-    ($($type:ty),+ $(,)?) => {$(
-        impl<'de> $crate::schema::Field<'de> for $type {
-            type Slot = Option<Self>;
+    ($($({$($generics:tt)+})? $type:ty),+ $(,)?) => {$(
+        impl $(<$($generics)+>)? $crate::schema::Field for $type {
+            const IS_REQUIRED: bool = true;
 
-            #[inline]
-            fn empty() -> Option<Self> {
-                None
+            fn fill(
+                &mut self,
+                reader: &mut $crate::schema::Reader<'_>,
+            ) -> Result<(), $crate::schema::Error> {
+                *self = <Self as $crate::schema::Decode>::decode(reader)?;
+                Ok(())
             }
 
-            #[inline]
-            fn read<A: ::serde::de::MapAccess<'de>>(
-                map: &mut A,
-            ) -> Result<Option<Self>, A::Error> {
-                map.next_value().map(Some)
-            }
-
-            #[inline]
-            fn finish<E: ::serde::de::Error>(
-                slot: Option<Self>,
-                name: &'static str,
-            ) -> Result<Self, E> {
-                slot.ok_or_else(|| E::missing_field(name))
-            }
-
-            fn write<M: ::serde::ser::SerializeMap>(
-                &self,
-                name: &'static str,
-                map: &mut M,
-            ) -> Result<(), M::Error> {
-                map.serialize_entry(name, self)
+            fn show(&self) -> $crate::schema::View<'_> {
+                $crate::schema::Encode::view(self)
             }
         }
     )+};
 }
 pub(crate) use required_field;
 
-required_field!(String, bool, Json, Number, Extra);
+required_field!(String, bool, Json, Number, Extra, {T: Decode + Encode} Vec<T>);

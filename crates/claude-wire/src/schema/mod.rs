@@ -1,9 +1,11 @@
 //! How wire types are made: structs that keep what they do not name, unions and enums that stay
 //! open. No serde derive, because none of its ways (`flatten`, `tag`, `untagged`) decodes a tagged
-//! message in one pass and keeps unknown fields.
+//! message in one pass and keeps unknown fields, and because generic code for each struct and each
+//! deserializer takes minutes to compile: all types are read by one [`Reader`] of JSON text, and
+//! written from one kind of [`View`].
 //!
-//! Fields before a late tag are borrowed from the JSON text. A union that is decoded from something
-//! else, such as a `serde_json::Value` or a reader, is written as text first (see [`Mode`]).
+//! The serde traits are built on both. A type that is decoded from something else than text, such
+//! as a `serde_json::Value` or a reader, is written as text first.
 
 #[macro_use]
 mod structs;
@@ -14,98 +16,96 @@ mod strings;
 #[macro_use]
 mod setters;
 
-mod buffered;
-mod depth;
 mod field;
+mod reader;
+mod view;
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap};
-use serde_json::{Map, Value};
+use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
+use serde_json::value::RawValue;
 
-pub(crate) use buffered::{Buffered, Held};
-pub(crate) use depth::Level;
-pub(crate) use field::{Field, required_field};
+pub(crate) use field::{Decode, Field, Placeholder, required_field};
+pub(crate) use reader::{Entries, Error, Fill, Reader};
 pub(crate) use strings::TextVisitor;
 pub use union::{Undecodable, Unknown};
-pub(crate) use union::{decode_union, late_tag, unknown};
+pub(crate) use union::{decode_union, read_tag, unknown};
+pub(crate) use view::{Encode, Fields, Members, Object, View, fmt_names};
 
 /// A type that is read from the entries of a JSON object, of which a union may already have taken
 /// its tag.
-pub(crate) trait FromMap<'de>: Sized {
-    /// The word for it in error messages.
+pub(crate) trait FromEntries: Sized {
+    /// The words for it in error messages.
     const NAME: &'static str;
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error>;
 }
 
-impl<'de, T: FromMap<'de>> FromMap<'de> for Box<T> {
+impl<T: FromEntries> FromEntries for Box<T> {
     const NAME: &'static str = T::NAME;
 
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        T::from_map(map).map(Box::new)
+    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
+        T::from_entries(entries).map(Self::new)
     }
 }
 
-/// The writing side of [`FromMap`]: a union writes its tag and then its member, a struct its named
-/// fields and then the kept ones.
-pub(crate) trait WriteFields {
-    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
+/// Reads an object.
+pub(crate) fn decode_object<T: FromEntries>(reader: &mut Reader<'_>) -> Result<T, Error> {
+    T::from_entries(&mut reader.object(T::NAME)?)
 }
 
-impl<T: WriteFields> WriteFields for Box<T> {
-    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        (**self).write_fields(map)
-    }
+/// Decodes a whole text.
+pub(crate) fn from_text<T: Decode>(text: &str) -> Result<T, Error> {
+    whole(Reader::new(text))
 }
 
-/// Visits an object and gives its entries to `T`.
-pub(crate) struct MapVisitor<T>(PhantomData<T>);
-
-impl<T> MapVisitor<T> {
-    pub(crate) fn new() -> Self {
-        Self(PhantomData)
-    }
+/// Decodes a whole text; a part that does not decode becomes `Undecodable` in its place.
+pub(crate) fn from_text_isolating<T: Decode>(text: &str) -> Result<T, Error> {
+    whole(Reader::isolating(text))
 }
 
-impl<'de, T: FromMap<'de>> Visitor<'de> for MapVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object ({})", T::NAME)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-        T::from_map(map)
-    }
+fn whole<T: Decode>(mut reader: Reader<'_>) -> Result<T, Error> {
+    let value = T::decode(&mut reader)?;
+    reader.end()?;
+    Ok(value)
 }
 
-/// Shows the names of the fields that a value has, and nothing of what stands in them.
-pub(crate) fn fmt_names(
-    name: &str,
-    value: &impl Serialize,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    let written = serde_json::to_value(value).unwrap_or_default();
-    let names = written.as_object().into_iter().flat_map(Map::<String, Value>::keys);
-    write!(f, "{name} ")?;
-    f.debug_set().entries(names).finish()
+/// Decodes from any deserializer of `serde_json`.
+pub(crate) fn deserialize<'de, T: Decode, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    from_text(raw.get()).map_err(D::Error::custom)
 }
+
+/// The serde traits of a wire type, and its place in fields.
+macro_rules! wire_traits {
+    ($name:ident) => {
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> Result<Self, D::Error> {
+                $crate::schema::deserialize(deserializer)
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                ::serde::Serialize::serialize(&$crate::schema::Encode::view(self), serializer)
+            }
+        }
+
+        $crate::schema::required_field!($name);
+    };
+}
+pub(crate) use wire_traits;
 
 /// An object key or a tag, borrowed from the text unless it holds escapes.
 #[derive(Debug)]
 pub(crate) struct Key<'de>(Cow<'de, str>);
 
 impl Key<'_> {
-    /// The tag of an object that has none.
-    pub(crate) fn none() -> Self {
-        Self(Cow::Borrowed(""))
-    }
-
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -136,45 +136,5 @@ impl<'de> Deserialize<'de> for Key<'de> {
         }
 
         deserializer.deserialize_str(KeyVisitor)
-    }
-}
-
-/// How unions and numbers decode on this thread.
-///
-/// A thread-local and not an argument, because `Deserialize` has no place for one; it is set for
-/// the length of one synchronous call, in which only types of this crate are decoded.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Mode {
-    /// The deserializer is not known: a union takes its raw text first, which works for text, for
-    /// `serde_json::Value` and for readers.
-    Any,
-    /// The deserializer reads text that can be borrowed.
-    Text,
-    /// The same, and a part that does not decode becomes `Undecodable` in its place. Only on the
-    /// second attempt, because isolating a part means reading it twice.
-    Isolating,
-}
-
-thread_local! {
-    static MODE: Cell<Mode> = const { Cell::new(Mode::Any) };
-}
-
-impl Mode {
-    pub(crate) fn current() -> Self {
-        MODE.get()
-    }
-
-    /// Runs `decode` in this mode.
-    pub(crate) fn run<T>(self, decode: impl FnOnce() -> T) -> T {
-        struct Restore(Mode);
-
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                MODE.set(self.0);
-            }
-        }
-
-        let _restore = Restore(MODE.replace(self));
-        decode()
     }
 }

@@ -43,7 +43,7 @@ macro_rules! names_only_debug {
     ($name:ident) => {
         impl ::std::fmt::Debug for $name {
             fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                $crate::schema::fmt_names(stringify!($name), self, f)
+                $crate::schema::fmt_names(stringify!($name), $crate::schema::Encode::view(self), f)
             }
         }
     };

@@ -41,6 +41,12 @@ macro_rules! string_id {
             }
         }
 
+        impl $crate::schema::Placeholder for $name {
+            fn placeholder() -> Self {
+                Self(::std::sync::Arc::default())
+            }
+        }
+
         impl From<&str> for $name {
             fn from(id: &str) -> Self {
                 Self(id.into())
@@ -78,6 +84,12 @@ macro_rules! open_enum {
                     $( Self::$variant => $value, )+
                     Self::Other(value) => value,
                 }
+            }
+        }
+
+        impl $crate::schema::Placeholder for $name {
+            fn placeholder() -> Self {
+                Self::Other(Box::default())
             }
         }
 
@@ -144,6 +156,20 @@ macro_rules! string_traits {
         impl ::serde::Serialize for $name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl $crate::schema::Decode for $name {
+            fn decode(
+                reader: &mut $crate::schema::Reader<'_>,
+            ) -> Result<Self, $crate::schema::Error> {
+                reader.string().map(|text| Self::from(&*text))
+            }
+        }
+
+        impl $crate::schema::Encode for $name {
+            fn view(&self) -> $crate::schema::View<'_> {
+                $crate::schema::View::Text(self.as_str())
             }
         }
 

@@ -35,60 +35,89 @@ macro_rules! silent_wire_struct {
             $vis const FIELDS: &'static [&'static str] = &[$( wire_name!($field $($wire)?) ),*];
         }
 
-        impl<'de> $crate::schema::FromMap<'de> for $name {
-            const NAME: &'static str = stringify!($name);
+        const _: () = {
+            /// The fields by index: macros cannot count.
+            #[allow(non_camel_case_types, reason = "named for the fields")]
+            #[derive(Clone, Copy)]
+            enum Index { $($field),* }
 
-            fn from_map<A: ::serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-                $( let mut $field = <$type as $crate::schema::Field<'de>>::empty(); )*
-                let mut extra = $crate::Extra::default();
-                while let Some(key) = map.next_key::<$crate::schema::Key<'de>>()? {
-                    match key.as_str() {
-                        $( wire_name!($field $($wire)?) => {
-                            $field = <$type as $crate::schema::Field<'de>>::read(&mut map)?;
-                        } )*
-                        $($( $tag => { map.next_value::<::serde::de::IgnoredAny>()?; } )+)?
-                        _ => extra.push(key.into_string(), map.next_value()?),
+            const INDEX: &[Index] = &[$(Index::$field),*];
+            const REQUIRED: &[bool] = &[$( <$type as $crate::schema::Field>::IS_REQUIRED ),*];
+            const TAGS: &[(&str, &str)] = &[$($( ($tag, $tag_value) ),+)?];
+
+            impl $crate::schema::FromEntries for $name {
+                const NAME: &'static str = concat!("an object (", stringify!($name), ")");
+
+                fn from_entries(
+                    entries: &mut $crate::schema::Entries<'_, '_>,
+                ) -> Result<Self, $crate::schema::Error> {
+                    let mut this = <Self as $crate::schema::Placeholder>::placeholder();
+                    entries.fill(&mut this, Self::FIELDS, TAGS, REQUIRED)?;
+                    Ok(this)
+                }
+            }
+
+            impl $crate::schema::Placeholder for $name {
+                fn placeholder() -> Self {
+                    Self {
+                        $( $field: <$type as $crate::schema::Placeholder>::placeholder(), )*
+                        extra: $crate::Extra::default(),
                     }
                 }
-                Ok(Self {
-                    $( $field: <$type as $crate::schema::Field<'de>>::finish(
-                        $field,
-                        wire_name!($field $($wire)?),
-                    )?, )*
-                    extra,
-                })
+            }
+
+            // One bit for each field that came.
+            const _: () = assert!(REQUIRED.len() <= u128::BITS as usize);
+
+            #[allow(unused_variables, reason = "a struct without fields reads nothing")]
+            impl $crate::schema::Fill for $name {
+                fn fill(
+                    &mut self,
+                    index: usize,
+                    reader: &mut $crate::schema::Reader<'_>,
+                ) -> Result<(), $crate::schema::Error> {
+                    match INDEX[index] {
+                        $( Index::$field => $crate::schema::Field::fill(&mut self.$field, reader), )*
+                    }
+                }
+
+                fn extra(&mut self) -> &mut $crate::Extra {
+                    &mut self.extra
+                }
+            }
+
+            impl $crate::schema::Fields for $name {
+                fn field(&self, index: usize) -> $crate::schema::View<'_> {
+                    match INDEX[index] {
+                        $( Index::$field => $crate::schema::Field::show(&self.$field), )*
+                    }
+                }
+            }
+
+            impl $crate::schema::Object for $name {
+                fn members(&self) -> $crate::schema::Members<'_> {
+                    $crate::schema::Members::new(Self::FIELDS, self, &self.extra)
+                }
+            }
+
+            impl $crate::schema::Encode for $name {
+                fn view(&self) -> $crate::schema::View<'_> {
+                    $crate::schema::View::Object(
+                        $crate::schema::Object::members(self).all_tagged(TAGS),
+                    )
+                }
+            }
+        };
+
+        impl $crate::schema::Decode for $name {
+            fn decode(
+                reader: &mut $crate::schema::Reader<'_>,
+            ) -> Result<Self, $crate::schema::Error> {
+                $crate::schema::decode_object(reader)
             }
         }
 
-        impl $crate::schema::WriteFields for $name {
-            fn write_fields<M: ::serde::ser::SerializeMap>(
-                &self,
-                map: &mut M,
-            ) -> Result<(), M::Error> {
-                $( $crate::schema::Field::write(&self.$field, wire_name!($field $($wire)?), map)?; )*
-                self.extra.write(map)
-            }
-        }
-
-        impl<'de> ::serde::Deserialize<'de> for $name {
-            fn deserialize<D: ::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::schema::MapVisitor::<Self>::new())
-            }
-        }
-
-        impl ::serde::Serialize for $name {
-            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use ::serde::ser::SerializeMap as _;
-                let mut map = serializer.serialize_map(None)?;
-                $($( map.serialize_entry($tag, $tag_value)?; )+)?
-                $crate::schema::WriteFields::write_fields(self, &mut map)?;
-                map.end()
-            }
-        }
-
-        $crate::schema::required_field!($name);
+        $crate::schema::wire_traits!($name);
     };
 }
 

@@ -1,14 +1,12 @@
 //! `open_union!`: one of several structs, told apart by a tag, open to what is not known yet.
 
-use std::fmt;
+use std::borrow::Cow;
 
-use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Buffered, Held, Key, MapVisitor, Mode, WriteFields};
+use super::{Entries, Error, FromEntries, Members, Object, Reader, View, decode_object};
 use crate::json::{Extra, Json};
-use crate::schema::FromMap;
 
 /// A member of a union whose tag this version of the types does not know.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,20 +19,22 @@ pub struct Unknown {
     tag: &'static str,
 }
 
-impl WriteFields for Unknown {
-    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        if !self.kind.is_empty() {
-            map.serialize_entry(self.tag, &self.kind)?;
-        }
-        self.fields.write(map)
+impl Unknown {
+    pub(crate) fn new(tag: &'static str) -> Self {
+        Self { kind: String::new(), fields: Extra::default(), tag }
+    }
+}
+
+impl Object for Unknown {
+    fn members(&self) -> Members<'_> {
+        let members = Members::unnamed(&self.fields);
+        if self.kind.is_empty() { members } else { members.tagged(self.tag, &self.kind) }
     }
 }
 
 impl Serialize for Unknown {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.write_fields(&mut map)?;
-        map.end()
+        View::Object(self.members()).serialize(serializer)
     }
 }
 
@@ -50,15 +50,10 @@ pub struct Undecodable {
     pub reason: String,
 }
 
-impl WriteFields for Undecodable {
+impl Object for Undecodable {
     /// Only reached for a union inside another union's object, where nothing is isolated.
-    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        for (name, value) in
-            self.raw.deserialize::<Extra>().map_err(serde::ser::Error::custom)?.iter()
-        {
-            map.serialize_entry(name, value)?;
-        }
-        Ok(())
+    fn members(&self) -> Members<'_> {
+        Members::raw(&self.raw)
     }
 }
 
@@ -69,90 +64,57 @@ impl Serialize for Undecodable {
 }
 
 /// Reads the rest of an object whose tag is not known.
-pub(crate) fn unknown<'de, A: MapAccess<'de>>(
+pub(crate) fn unknown(
     tag: &'static str,
-    kind: Key<'de>,
-    mut map: A,
-) -> Result<Unknown, A::Error> {
+    kind: Cow<'_, str>,
+    entries: &mut Entries<'_, '_>,
+) -> Result<Box<Unknown>, Error> {
     let mut fields = Extra::default();
-    while let Some(key) = map.next_key::<Key<'de>>()? {
-        fields.push(key.into_string(), map.next_value()?);
-    }
-    Ok(Unknown { kind: kind.into_string(), fields, tag })
+    entries.next_field(&[], &[], &mut fields)?;
+    Ok(Box::new(Unknown { kind: kind.into_owned(), fields, tag }))
 }
 
-/// Reads a union whose tag did not come first: the entries before it are held as raw text.
-pub(crate) fn late_tag<'de, T, A: MapAccess<'de>>(
+/// Reads the tag of a union; empty if it may be absent and is.
+pub(crate) fn read_tag<'de>(
     tag: &'static str,
-    optional: bool,
-    first: Option<Key<'de>>,
-    map: A,
-    from_tagged: fn(Key<'de>, Buffered<'de, A>) -> Result<T, A::Error>,
-) -> Result<T, A::Error> {
-    let (value, rest) = Buffered::collect(first, map, tag)?;
-    let kind = match value {
-        Some(value) => Key::deserialize(Held(value))
-            .map_err(|_| A::Error::custom(format_args!("`{tag}` is not a string")))?,
-        None if optional => Key::none(),
-        None => return Err(A::Error::custom(format_args!("an object without `{tag}`"))),
-    };
-    from_tagged(kind, rest)
+    is_optional: bool,
+    entries: &mut Entries<'_, 'de>,
+) -> Result<Cow<'de, str>, Error> {
+    match entries.take_tag(tag)? {
+        Some(kind) => Ok(kind),
+        None if is_optional => Ok(Cow::Borrowed("")),
+        None => Err(entries.reader.error(&format!("an object without `{tag}`"))),
+    }
 }
 
 /// Decodes a union. When isolating, a member that does not fit becomes `undecodable`.
-pub(crate) fn decode_union<'de, T, D>(
-    deserializer: D,
+pub(crate) fn decode_union<T: FromEntries>(
+    reader: &mut Reader<'_>,
     tag: &'static str,
     undecodable: fn(Box<Undecodable>) -> T,
-) -> Result<T, D::Error>
-where
-    T: for<'text> FromMap<'text>,
-    D: Deserializer<'de>,
-{
-    match Mode::current() {
-        Mode::Text => deserializer.deserialize_map(MapVisitor::<T>::new()),
-        Mode::Any => {
-            let raw = Box::<RawValue>::deserialize(deserializer)?;
-            Mode::Text.run(|| from_raw(&raw)).map_err(D::Error::custom)
-        }
-        Mode::Isolating => {
-            let raw = <&'de RawValue>::deserialize(deserializer)?;
-            Ok(from_raw(raw).unwrap_or_else(|error| {
-                undecodable(Box::new(Undecodable {
-                    kind: tag_of(raw, tag),
-                    raw: Json::from(raw.to_owned()),
-                    reason: crate::error::without_values(&error),
-                }))
-            }))
-        }
+) -> Result<T, Error> {
+    if !reader.is_isolating() {
+        return decode_object(reader);
     }
+    let raw = reader.raw()?;
+    Ok(decode_object(&mut reader.part(raw))
+        .unwrap_or_else(|error| undecodable(Box::new(isolated(raw, tag, &error)))))
 }
 
-fn from_raw<'a, T: FromMap<'a>>(raw: &'a RawValue) -> Result<T, serde_json::Error> {
-    raw.deserialize_map(MapVisitor::<T>::new())
+#[cold]
+fn isolated(raw: &RawValue, tag: &'static str, error: &Error) -> Undecodable {
+    Undecodable {
+        kind: tag_of(raw, tag),
+        raw: Json::from(raw.to_owned()),
+        reason: crate::error::without_values(error),
+    }
 }
 
 /// The tag of an object that does not decode, if it has one that is a string.
 fn tag_of(raw: &RawValue, tag: &str) -> Option<String> {
-    struct TagVisitor<'a>(&'a str);
-
-    impl<'de> Visitor<'de> for TagVisitor<'_> {
-        type Value = Option<&'de RawValue>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "an object with `{}`", self.0)
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let first = map.next_key()?;
-            let (value, mut rest) = Buffered::collect(first, map, self.0)?;
-            while rest.next_entry::<Key<'de>, IgnoredAny>()?.is_some() {}
-            Ok(value)
-        }
-    }
-
-    let value = raw.deserialize_map(TagVisitor(tag)).ok()??;
-    serde_json::from_str(value.get()).ok()
+    let mut reader = Reader::new(raw.get());
+    let kind = reader.object("an object").ok()?.take_tag(tag).ok()??;
+    Some(kind.into_owned())
 }
 
 /// Declares an enum of structs that are told apart by a tag.
@@ -205,68 +167,59 @@ macro_rules! open_union {
                     Self::Undecodable(undecodable) => undecodable.kind.as_deref(),
                 }
             }
+        }
 
-            fn from_tagged<'de, A: ::serde::de::MapAccess<'de>>(
-                kind: $crate::schema::Key<'de>,
-                map: A,
-            ) -> Result<Self, A::Error> {
-                match kind.as_str() {
-                    $( $value => $crate::schema::FromMap::from_map(map).map(Self::$variant), )+
-                    _ => $crate::schema::unknown($tag, kind, map)
-                        .map(|unknown| Self::Unknown(Box::new(unknown))),
+        impl $crate::schema::FromEntries for $name {
+            const NAME: &'static str = concat!("an object (", stringify!($name), ")");
+
+            fn from_entries(
+                entries: &mut $crate::schema::Entries<'_, '_>,
+            ) -> Result<Self, $crate::schema::Error> {
+                let kind = $crate::schema::read_tag($tag, $optional, entries)?;
+                match &*kind {
+                    $( $value => {
+                        $crate::schema::FromEntries::from_entries(entries).map(Self::$variant)
+                    } )+
+                    _ => $crate::schema::unknown($tag, kind, entries).map(Self::Unknown),
                 }
             }
         }
 
-        impl<'de> $crate::schema::FromMap<'de> for $name {
-            const NAME: &'static str = stringify!($name);
-
-            fn from_map<A: ::serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-                let first = map.next_key::<$crate::schema::Key<'de>>()?;
-                if first.as_ref().is_some_and(|key| key.as_str() == $tag) {
-                    let kind = map.next_value()?;
-                    return Self::from_tagged(kind, map);
-                }
-                $crate::schema::late_tag($tag, $optional, first, map, Self::from_tagged)
+        impl $crate::schema::Placeholder for $name {
+            fn placeholder() -> Self {
+                Self::Unknown(Box::new($crate::Unknown::new($tag)))
             }
         }
 
-        impl $crate::schema::WriteFields for $name {
-            fn write_fields<M: ::serde::ser::SerializeMap>(
-                &self,
-                map: &mut M,
-            ) -> Result<(), M::Error> {
+        impl $crate::schema::Object for $name {
+            fn members(&self) -> $crate::schema::Members<'_> {
                 match self {
                     $( Self::$variant(member) => {
-                        map.serialize_entry($tag, $value)?;
-                        member.write_fields(map)
+                        $crate::schema::Object::members(member).tagged($tag, $value)
                     } )+
-                    Self::Unknown(unknown) => unknown.write_fields(map),
-                    Self::Undecodable(undecodable) => undecodable.write_fields(map),
+                    Self::Unknown(unknown) => unknown.members(),
+                    Self::Undecodable(undecodable) => undecodable.members(),
                 }
             }
         }
 
-        impl<'de> ::serde::Deserialize<'de> for $name {
-            fn deserialize<D: ::serde::Deserializer<'de>>(
-                deserializer: D,
-            ) -> Result<Self, D::Error> {
-                $crate::schema::decode_union(deserializer, $tag, Self::Undecodable)
-            }
-        }
-
-        impl ::serde::Serialize for $name {
-            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use ::serde::ser::SerializeMap as _;
-                if let Self::Undecodable(undecodable) = self {
-                    return undecodable.serialize(serializer);
+        impl $crate::schema::Encode for $name {
+            fn view(&self) -> $crate::schema::View<'_> {
+                match self {
+                    Self::Undecodable(undecodable) => $crate::schema::View::Json(&undecodable.raw),
+                    _ => $crate::schema::View::Object($crate::schema::Object::members(self)),
                 }
-                let mut map = serializer.serialize_map(None)?;
-                $crate::schema::WriteFields::write_fields(self, &mut map)?;
-                map.end()
             }
         }
 
-        $crate::schema::required_field!($name);
+        impl $crate::schema::Decode for $name {
+            fn decode(
+                reader: &mut $crate::schema::Reader<'_>,
+            ) -> Result<Self, $crate::schema::Error> {
+                $crate::schema::decode_union(reader, $tag, Self::Undecodable)
+            }
+        }
+
+        $crate::schema::wire_traits!($name);
     };
 }

@@ -1,37 +1,37 @@
-//! Background work of the CLI that a query waits for.
+//! Background tasks of the CLI that a query waits for.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::envelope::Envelope;
 
-/// The most tasks that are told apart; more are only counted.
+/// The maximum number of tasks that are tracked by ID; more are only counted.
 const MAX_KNOWN_TASKS: usize = 4096;
 
 /// Agents and shells that run in the background.
 #[derive(Debug)]
 pub(super) struct Background {
-    agents: OpenTasks,
-    /// Only where they are waited for: the CLI is idle while they run.
-    shells: OpenTasks,
+    agents: RunningTasks,
+    /// Tracked only if the query waits for shells: the CLI is idle while they run.
+    shells: RunningTasks,
     wait_for_shells: bool,
 }
 
 impl Background {
     pub(super) fn new(wait_for_shells: bool) -> Self {
-        Self { agents: OpenTasks::default(), shells: OpenTasks::default(), wait_for_shells }
+        Self { agents: RunningTasks::default(), shells: RunningTasks::default(), wait_for_shells }
     }
 
-    pub(super) fn any_agents(&self) -> bool {
+    pub(super) fn has_agents(&self) -> bool {
         !self.agents.is_empty()
     }
 
-    pub(super) fn any_shells(&self) -> bool {
+    pub(super) fn has_shells(&self) -> bool {
         !self.shells.is_empty()
     }
 
-    /// Notes that a task starts or ends, if a system message says so.
-    pub(super) fn note(&mut self, line: &Envelope<'_>) {
+    /// Records the start or the end of a task that a system message reports.
+    pub(super) fn record(&mut self, line: &Envelope<'_>) {
         let Some(task) = line.task_id.as_deref() else { return };
         match line.subtype.as_deref() {
             Some("task_started") => match line.task_type.as_deref() {
@@ -53,16 +53,16 @@ impl Background {
     }
 }
 
-/// Tasks that run. The CLI chooses their ids and their number, so both are bounded here.
+/// Running tasks. The CLI chooses their IDs and their number, so both are limited here.
 #[derive(Debug, Default)]
-struct OpenTasks {
-    /// Hashes of the ids.
+struct RunningTasks {
+    /// Hashes of the IDs.
     known: BTreeSet<u64>,
-    /// How many more there are.
+    /// The number of further tasks.
     others: usize,
 }
 
-impl OpenTasks {
+impl RunningTasks {
     fn insert(&mut self, id: &str) {
         let id = hash(id);
         if self.known.len() < MAX_KNOWN_TASKS {

@@ -1,24 +1,25 @@
-//! Messages that were read and are not yet taken: held once, shared by everybody who follows them.
+//! The backlog of unread messages, shared by all subscribers.
 //!
-//! One log holds the items; a subscriber is a range of it with a place up to which it has read. An
-//! item is freed when the last subscriber whose range covers it has taken it. How much may be held
-//! is limited in bytes, and the two limits say when reading pauses and who has to give way, so
-//! that a slow reader stops nobody.
+//! One log holds the items. A subscriber has a range of the log and a position up to which it has
+//! read. An item is freed when the last subscriber whose range contains it has taken it. Two limits in
+//! bytes determine when reading pauses and which subscribers lag, so that a slow reader does not block
+//! the others.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// How much may be held.
+/// The limits of a backlog, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BacklogLimits {
-    /// Bytes above which nothing more is read unless somebody waits.
+    /// The size above which nothing more is read unless there are waiters.
     pub soft: usize,
-    /// Bytes above which nothing more is held: if somebody waits, those who hold the most give way.
+    /// The maximum size: beyond it, if there are waiters, the subscribers with the most unread items
+    /// lose them.
     pub hard: usize,
 }
 
 impl BacklogLimits {
-    /// These limits. The soft one is never above the hard one, and an empty backlog is under both.
+    /// Creates limits. A backlog lowers the soft limit to the hard one, and raises both to at least 1.
     pub fn new(soft: usize, hard: usize) -> Self {
         Self { soft, hard }
     }
@@ -30,46 +31,45 @@ impl Default for BacklogLimits {
     }
 }
 
-/// Somebody who follows a backlog.
+/// Identifies a subscriber of a backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subscriber(u64);
 
-/// What a subscriber was given.
+/// The outcome of [`Backlog::take`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// At least one item.
+pub enum BacklogRead {
+    /// The subscriber has taken at least one item.
     Items,
-    /// Nothing is there yet. From now on the subscriber waits: reading goes on for it.
+    /// There is no item yet. The subscriber now counts as waiting, so that reading continues.
     Empty,
-    /// Nothing will come any more.
+    /// No item follows.
     Ended,
-    /// It did not keep up: so many bytes were freed without having been taken, and nothing will
-    /// come any more.
+    /// The subscriber lagged: unread items were discarded, and no item follows.
     Lagged {
-        /// The bytes that it lost.
+        /// The size of the discarded items in bytes.
         bytes: u64,
     },
 }
 
-/// Items shared by subscribers, each of whom sees every item of its range once, in order.
+/// Items shared by subscribers, each of which takes every item of its range once, in order.
 ///
-/// The caller adds items and asks [`may_read`](Self::may_read) before it reads more. A call of
-/// [`enforce`](Self::enforce) before that makes the answer right at the hard limit.
+/// The caller pushes items and calls [`enforce`](Self::enforce) and then
+/// [`may_read`](Self::may_read) before it reads more.
 #[derive(Debug)]
 pub struct Backlog<T> {
     limits: BacklogLimits,
-    /// Sorted by number. An item that nobody holds any more is gone; its entry may stay a while.
+    /// Sorted by number. The entry of a freed item may remain for a while.
     log: VecDeque<Entry<T>>,
-    /// Entries of the log without their item.
-    dead: usize,
-    /// The end of everything that was pushed.
+    /// The number of entries in the log whose item is freed.
+    freed: usize,
+    /// The position after the last pushed item.
     head: Mark,
-    /// The cost of all items in the log.
+    /// The size of all items including their entries.
     bytes: usize,
-    /// Ranges without an end: every new item gets so many holders.
+    /// The number of open ranges, which all hold every new item.
     open: u32,
-    early: Early,
-    subscribers: BTreeMap<Subscriber, Range>,
+    early: EarlyItems,
+    subscribers: BTreeMap<Subscriber, SubscriberRange>,
     next: u64,
     closed: bool,
 }
@@ -78,94 +78,94 @@ pub struct Backlog<T> {
 struct Entry<T> {
     number: u64,
     size: usize,
-    /// Subscribers that will take it. The last one gets the item itself.
+    /// The number of subscribers that will take the item. The last one takes it without a clone.
     holders: u32,
     item: Option<T>,
 }
 
-/// A place between two items: how many, and how many bytes, were pushed before it.
+/// A position between two items: the number and the size in bytes of the items before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Mark {
     number: u64,
     bytes: u64,
 }
 
-/// What became of the items before the first subscription.
+/// The state of the items before the first subscription.
 #[derive(Clone, Copy, Debug)]
-enum Early {
-    /// They are kept.
+enum EarlyItems {
+    /// The items are kept.
     Kept,
-    /// They had to be freed: so many bytes.
-    Lost(u64),
-    /// There was a first subscription.
-    Over,
+    /// This many bytes were discarded.
+    Discarded(u64),
+    /// The first subscription has taken over the items.
+    Claimed,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Range {
-    /// What is before was taken.
+struct SubscriberRange {
+    /// The position up to which items were taken.
     from: Mark,
-    until: Until,
-    /// Whether it was polled and found nothing.
-    hungry: bool,
+    end: RangeEnd,
+    /// Whether the subscriber was polled and found no item.
+    is_waiting: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Until {
-    /// It holds nothing before it begins.
-    NotBegun,
-    /// It goes on.
+enum RangeEnd {
+    /// The range has not started and holds no items.
+    NotStarted,
+    /// The range includes all new items.
     Open,
-    /// It ends there.
-    Mark(Mark),
-    /// Its items were freed, and it has not been told.
+    /// The range ends at this position.
+    At(Mark),
+    /// This many bytes were discarded, which the next `take` reports.
     Lagged(u64),
-    /// It has been told everything.
-    Over,
+    /// The end or the lag was reported.
+    Finished,
 }
 
-/// Entries that an empty log may keep room for; a batch of a read is smaller than that.
-const SPIKE: usize = 4096;
+/// The capacity above which an empty log is shrunk; the items of one read need less.
+const MAX_EMPTY_CAPACITY: usize = 4096;
 
-/// Entries that an idle log may keep room for.
-const IDLE: usize = 64;
+/// The capacity to which an empty log is shrunk.
+const IDLE_CAPACITY: usize = 64;
 
-/// Entries without their item that are not worth a clean-up.
-const FEW: usize = 64;
+/// The number of freed entries that does not justify a clean-up.
+const MAX_FREED_ENTRIES: usize = 64;
 
 impl<T: Clone> Backlog<T> {
-    /// A backlog without items or subscribers.
+    /// Creates a backlog without items or subscribers.
     pub fn new(limits: BacklogLimits) -> Self {
-        // An empty backlog must be under both limits, or nothing would ever be read.
+        // An empty backlog must be below both limits, or nothing would ever be read.
         let hard = limits.hard.max(1);
         let soft = limits.soft.clamp(1, hard);
         Self {
             limits: BacklogLimits { soft, hard },
             log: VecDeque::new(),
-            dead: 0,
+            freed: 0,
             head: Mark::default(),
             bytes: 0,
-            // The first subscription holds its items before there is one.
+            // The first subscription holds its items before it exists.
             open: 1,
-            early: Early::Kept,
+            early: EarlyItems::Kept,
             subscribers: BTreeMap::new(),
             next: 0,
             closed: false,
         }
     }
 
-    /// What an item of this size costs: a flood of tiny items must not take more memory than the
-    /// limits say.
+    /// Returns the size of an item including its entry, so that the limits also hold for many tiny
+    /// items.
     pub const fn cost(size: usize) -> usize {
         size.saturating_add(size_of::<Entry<T>>())
     }
 
-    /// The cost of everything that is held.
+    /// Returns the size of all items including their entries.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds an item of this size in bytes. It is dropped at once if nobody will take it.
+    /// Adds an item of this size in bytes. Discards it if no subscriber will take it.
     pub fn push(&mut self, item: T, size: usize) {
         if self.closed {
             return;
@@ -178,100 +178,112 @@ impl<T: Clone> Backlog<T> {
         }
     }
 
-    /// Follows everything from now on; the first subscription ever also what came before it.
+    /// Subscribes to all following items; the first subscription also includes all earlier items.
     ///
-    /// If that had to be freed, the first subscription begins and ends with
-    /// [`Taken::Lagged`]: nothing is lost without a word.
+    /// If the earlier items were discarded, the first subscription returns only
+    /// [`BacklogRead::Lagged`].
     pub fn subscribe(&mut self) -> Subscriber {
-        let (from, until) = match self.early {
-            // The hold on the early items passes to it.
-            Early::Kept => (Mark::default(), Until::Open),
-            Early::Lost(bytes) => (self.head, Until::Lagged(bytes)),
-            Early::Over => {
+        let (from, end) = match self.early {
+            // The subscriber takes over the hold on the early items.
+            EarlyItems::Kept => (Mark::default(), RangeEnd::Open),
+            EarlyItems::Discarded(bytes) => (self.head, RangeEnd::Lagged(bytes)),
+            EarlyItems::Claimed => {
                 self.open += 1;
-                (self.head, Until::Open)
+                (self.head, RangeEnd::Open)
             }
         };
-        self.early = Early::Over;
-        self.add(from, until)
+        self.early = EarlyItems::Claimed;
+        self.add(from, end)
     }
 
-    /// Follows a turn, which holds nothing before it [begins](Self::begin).
+    /// Subscribes to a turn, which holds no items before it [starts](Self::begin).
     ///
-    /// As a first subscription it frees what came before it: that belongs to no turn, and would
-    /// otherwise be held for a stream that perhaps nobody asks for.
+    /// As a first subscription it frees the earlier items: they belong to no turn, and would otherwise
+    /// be held for a reader that may never subscribe.
     pub fn subscribe_turn(&mut self) -> Subscriber {
-        if let Early::Kept = self.early {
+        if let EarlyItems::Kept = self.early {
             self.open -= 1;
             self.release(0, self.head.number);
         }
-        self.early = Early::Over;
-        self.add(self.head, Until::NotBegun)
+        self.early = EarlyItems::Claimed;
+        self.add(self.head, RangeEnd::NotStarted)
     }
 
-    fn add(&mut self, from: Mark, until: Until) -> Subscriber {
+    fn add(&mut self, from: Mark, end: RangeEnd) -> Subscriber {
         let subscriber = Subscriber(self.next);
         self.next += 1;
-        self.subscribers.insert(subscriber, Range { from, until, hungry: false });
+        self.subscribers.insert(subscriber, SubscriberRange { from, end, is_waiting: false });
         subscriber
     }
 
-    /// From now on the turn holds what is pushed.
+    /// Starts the range of a turn at the next item.
     pub fn begin(&mut self, subscriber: Subscriber) {
         let Some(range) = self.subscribers.get_mut(&subscriber) else { return };
-        if let Until::NotBegun = range.until {
+        if let RangeEnd::NotStarted = range.end {
             range.from = self.head;
-            range.until = Until::Open;
+            range.end = RangeEnd::Open;
             self.open += 1;
         }
     }
 
-    /// What is pushed from now on is not for this subscriber: it ends when it has taken the rest.
+    /// Ends the range of a subscriber after the last pushed item.
     pub fn finish(&mut self, subscriber: Subscriber) {
         let Some(range) = self.subscribers.get_mut(&subscriber) else { return };
-        match range.until {
-            Until::NotBegun => range.until = Until::Over,
-            Until::Open => {
-                range.until = Until::Mark(self.head);
+        match range.end {
+            RangeEnd::NotStarted => range.end = RangeEnd::Finished,
+            RangeEnd::Open => {
+                range.end = RangeEnd::At(self.head);
                 self.open -= 1;
             }
-            Until::Mark(_) | Until::Lagged(_) | Until::Over => {}
+            RangeEnd::At(_) | RangeEnd::Lagged(_) | RangeEnd::Finished => {}
         }
     }
 
-    /// Gives a subscriber its next items: as many as fit into `most` bytes, and at least one.
+    /// Appends the next items of a subscriber to `into`: as many as fit into `max_bytes`, but at least
+    /// one.
     ///
-    /// The last one to take an item gets the item itself; those before it get a clone.
-    pub fn take(&mut self, subscriber: Subscriber, most: usize, into: &mut VecDeque<T>) -> Taken {
+    /// The last subscriber of an item takes it without a clone.
+    pub fn take(
+        &mut self,
+        subscriber: Subscriber,
+        max_bytes: usize,
+        into: &mut VecDeque<T>,
+    ) -> BacklogRead {
         let (head, closed) = (self.head, self.closed);
-        let Some(range) = self.subscribers.get_mut(&subscriber) else { return Taken::Ended };
-        let (until, goes_on) = match range.until {
-            Until::NotBegun => (range.from, !closed),
-            Until::Open => (head, !closed),
-            Until::Mark(mark) => (mark, false),
-            Until::Over => return Taken::Ended,
-            Until::Lagged(bytes) => {
-                range.until = Until::Over;
-                return Taken::Lagged { bytes };
+        let Some(range) = self.subscribers.get_mut(&subscriber) else { return BacklogRead::Ended };
+        let (until, is_open) = match range.end {
+            RangeEnd::NotStarted => (range.from, !closed),
+            RangeEnd::Open => (head, !closed),
+            RangeEnd::At(mark) => (mark, false),
+            RangeEnd::Finished => return BacklogRead::Ended,
+            RangeEnd::Lagged(bytes) => {
+                range.end = RangeEnd::Finished;
+                return BacklogRead::Lagged { bytes };
             }
         };
         if range.from.number == until.number {
-            range.hungry = goes_on;
-            return if goes_on { Taken::Empty } else { Taken::Ended };
+            range.is_waiting = is_open;
+            return if is_open { BacklogRead::Empty } else { BacklogRead::Ended };
         }
-        range.hungry = false;
+        range.is_waiting = false;
         let from = range.from;
-        let reached = self.hand_over(from, until.number, most, into);
+        let reached = self.take_items(from, until.number, max_bytes, into);
         if let Some(range) = self.subscribers.get_mut(&subscriber) {
             range.from = reached;
         }
-        Taken::Items
+        BacklogRead::Items
     }
 
-    /// Moves or clones items of a range, and says how far it came.
-    fn hand_over(&mut self, from: Mark, until: u64, most: usize, into: &mut VecDeque<T>) -> Mark {
+    /// Moves or clones items of a range, and returns the position after them.
+    fn take_items(
+        &mut self,
+        from: Mark,
+        until: u64,
+        max_bytes: usize,
+        into: &mut VecDeque<T>,
+    ) -> Mark {
         let mut reached = from;
-        let mut room = most;
+        let mut room = max_bytes;
         let mut at = self.position(from.number);
         while reached.number < until {
             let Some(entry) = self.log.get_mut(at) else { break };
@@ -291,7 +303,7 @@ impl<T: Clone> Backlog<T> {
             if at == 0 {
                 self.log.pop_front();
             } else {
-                self.dead += 1;
+                self.freed += 1;
                 at += 1;
             }
         }
@@ -299,86 +311,86 @@ impl<T: Clone> Backlog<T> {
         reached
     }
 
-    /// Forgets a subscriber, and frees what only it held.
+    /// Removes a subscriber, and frees the items that only it held.
     pub fn unsubscribe(&mut self, subscriber: Subscriber) {
-        self.let_go(subscriber);
+        self.release_range(subscriber);
         self.subscribers.remove(&subscriber);
     }
 
-    /// Gives up what a subscriber holds, and says how many bytes it had not taken.
-    fn let_go(&mut self, subscriber: Subscriber) -> u64 {
+    /// Releases the items of a subscriber, and returns the size of those that it had not taken.
+    fn release_range(&mut self, subscriber: Subscriber) -> u64 {
         let Some(range) = self.subscribers.get(&subscriber).copied() else { return 0 };
-        let until = match range.until {
-            Until::Open => {
+        let until = match range.end {
+            RangeEnd::Open => {
                 self.open -= 1;
                 self.head
             }
-            Until::Mark(mark) => mark,
-            Until::NotBegun | Until::Lagged(_) | Until::Over => return 0,
+            RangeEnd::At(mark) => mark,
+            RangeEnd::NotStarted | RangeEnd::Lagged(_) | RangeEnd::Finished => return 0,
         };
         self.release(range.from.number, until.number);
         until.bytes - range.from.bytes
     }
 
-    /// Nothing more will come: everybody ends after what is there.
+    /// Closes the backlog: all subscribers end after the present items.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Whether more should be read: there is room, or somebody waits for what comes.
+    /// Returns whether more should be read: there is room, or there are waiters.
     ///
-    /// Somebody waits if the caller says so (`somebody_waits`: an operation, a stop), or if a
-    /// subscriber was polled and found nothing, until there is something for it. A closed backlog
-    /// takes nothing up and holds nobody back.
-    pub fn may_read(&self, somebody_waits: bool) -> bool {
-        self.closed || self.bytes < self.limits.soft || self.anybody_waits(somebody_waits)
+    /// Waiters are operations and stops, which the caller reports with `has_waiters`, and subscribers
+    /// that were polled and found no item. A closed backlog stores nothing, so reading continues.
+    pub fn may_read(&self, has_waiters: bool) -> bool {
+        self.closed || self.bytes < self.limits.soft || self.has_waiting_reader(has_waiters)
     }
 
-    fn anybody_waits(&self, somebody_waits: bool) -> bool {
-        somebody_waits
+    fn has_waiting_reader(&self, has_waiters: bool) -> bool {
+        has_waiters
             || self.subscribers.values().any(|range| {
-                range.hungry
-                    && match range.until {
-                        Until::NotBegun => true,
-                        Until::Open => range.from.number == self.head.number,
-                        Until::Mark(_) | Until::Lagged(_) | Until::Over => false,
+                range.is_waiting
+                    && match range.end {
+                        RangeEnd::NotStarted => true,
+                        RangeEnd::Open => range.from.number == self.head.number,
+                        RangeEnd::At(_) | RangeEnd::Lagged(_) | RangeEnd::Finished => false,
                     }
             })
     }
 
-    /// At the hard limit, if anybody waits: ends those who hold the most with [`Taken::Lagged`]
-    /// until there is room again. Says whether anyone was, and has to be woken.
+    /// Enforces the hard limit if there are waiters: ends the subscribers with the most unread items with
+    /// [`BacklogRead::Lagged`] until there is room. Returns whether there were any, which the caller
+    /// must wake.
     ///
-    /// Those who nearly keep up are left alone. If nobody waits nothing is done, and reading pauses.
-    pub fn enforce(&mut self, somebody_waits: bool) -> bool {
-        if self.bytes < self.limits.hard || self.closed || !self.anybody_waits(somebody_waits) {
+    /// Does nothing if there are no waiters, so that reading pauses.
+    pub fn enforce(&mut self, has_waiters: bool) -> bool {
+        if self.bytes < self.limits.hard || self.closed || !self.has_waiting_reader(has_waiters) {
             return false;
         }
-        let mut anyone = false;
+        let mut any_lagged = false;
         while self.bytes >= self.limits.hard {
-            if let Early::Kept = self.early {
-                self.early = Early::Lost(self.head.bytes);
+            if let EarlyItems::Kept = self.early {
+                self.early = EarlyItems::Discarded(self.head.bytes);
                 self.open -= 1;
                 self.release(0, self.head.number);
                 continue;
             }
-            let Some(subscriber) = self.holds_most() else { break };
-            let bytes = self.let_go(subscriber);
+            let Some(subscriber) = self.largest_holder() else { break };
+            let bytes = self.release_range(subscriber);
             if let Some(range) = self.subscribers.get_mut(&subscriber) {
-                range.until = Until::Lagged(bytes);
+                range.end = RangeEnd::Lagged(bytes);
             }
-            anyone = true;
+            any_lagged = true;
         }
-        anyone
+        any_lagged
     }
 
-    /// The subscriber that holds the most, if any holds something; of equals the oldest.
-    fn holds_most(&self) -> Option<Subscriber> {
-        let held = |range: &Range| {
-            let until = match range.until {
-                Until::Open => self.head,
-                Until::Mark(mark) => mark,
-                Until::NotBegun | Until::Lagged(_) | Until::Over => return 0,
+    /// Returns the subscriber with the most unread items, and among equals the oldest.
+    fn largest_holder(&self) -> Option<Subscriber> {
+        let held = |range: &SubscriberRange| {
+            let until = match range.end {
+                RangeEnd::Open => self.head,
+                RangeEnd::At(mark) => mark,
+                RangeEnd::NotStarted | RangeEnd::Lagged(_) | RangeEnd::Finished => return 0,
             };
             let entries = (until.number - range.from.number) * size_of::<Entry<T>>() as u64;
             until.bytes - range.from.bytes + entries
@@ -392,48 +404,48 @@ impl<T: Clone> Backlog<T> {
         most.1
     }
 
-    /// One holder less for the items from one number up to another.
+    /// Removes one holder from the items of a range.
     fn release(&mut self, from: u64, until: u64) {
         let at = self.position(from);
         for entry in self.log.range_mut(at..) {
             if entry.number >= until {
                 break;
             }
-            // An entry that is dead has no holders; those of a range are not.
+            // Only entries outside of the range can have no holders left.
             entry.holders = entry.holders.saturating_sub(1);
             if entry.holders == 0 && entry.item.take().is_some() {
                 self.bytes -= Self::cost(entry.size);
-                self.dead += 1;
+                self.freed += 1;
             }
         }
         self.clean_up();
     }
 
-    /// Where the entry with this number is, or the first one after it.
+    /// Returns the index of the entry with this number, or of the first one after it.
     fn position(&self, number: u64) -> usize {
         match self.log.front() {
-            // Who keeps up reads at the front.
+            // A subscriber that keeps up reads at the front.
             Some(front) if front.number >= number => 0,
             Some(_) => self.log.partition_point(|entry| entry.number < number),
             None => 0,
         }
     }
 
-    /// Removes entries without their item: at the front at once, between others when they are many,
-    /// so that a range that is never read does not gather them without end.
+    /// Removes entries whose item is freed: at the front at once, elsewhere when there are many, so that
+    /// they do not accumulate behind a range that is never read.
     fn clean_up(&mut self) {
-        if self.dead > 0 {
+        if self.freed > 0 {
             while self.log.front().is_some_and(|front| front.item.is_none()) {
                 self.log.pop_front();
-                self.dead -= 1;
+                self.freed -= 1;
             }
-            if self.dead > FEW && self.dead > self.log.len() / 2 {
+            if self.freed > MAX_FREED_ENTRIES && self.freed > self.log.len() / 2 {
                 self.log.retain(|entry| entry.item.is_some());
-                self.dead = 0;
+                self.freed = 0;
             }
         }
-        if self.log.is_empty() && self.log.capacity() > SPIKE {
-            self.log.shrink_to(IDLE);
+        if self.log.is_empty() && self.log.capacity() > MAX_EMPTY_CAPACITY {
+            self.log.shrink_to(IDLE_CAPACITY);
         }
     }
 }

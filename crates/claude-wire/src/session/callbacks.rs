@@ -1,15 +1,15 @@
-//! Requests of the CLI that callbacks of the host answer.
+//! Requests of the CLI to which callbacks of the host respond.
 //!
-//! A request is open until it is answered, cancelled or dropped, and then closed for good. The
-//! callback that was run for it may outlive it, and keeps its place until it has ended.
+//! A request is pending until it has a response or is cancelled. Its callback may outlive it, and
+//! counts towards the concurrency limit until it has ended.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{CallKey, CallOutcome, Effect, Notice};
-use super::fail_rule::FailRule;
+use super::event::{CallbackKey, CallbackOutcome, Effect, RunWarning};
+use super::failure_rule::FailureRule;
 use super::limits::SessionLimits;
 use super::outbox::Outbox;
 use super::shorten::{MAX_REASON_BYTES, shorten};
@@ -17,69 +17,70 @@ use crate::control::CliControlRequest;
 use crate::id::RequestId;
 use crate::json::Json;
 
-/// What the CLI is told when too many requests are open.
-const OVERLOAD: &str = "the host has too much to answer";
+/// The reason in the response to a request beyond the limits. The model may read it.
+const OVERLOAD_REASON: &str = "too many callbacks in flight; try again later";
 
 #[derive(Debug)]
 pub(super) struct Callbacks {
     last_key: u64,
     cancel_grace: Duration,
-    /// Those that are not answered yet.
-    open: BTreeMap<RequestId, CallKey>,
-    calls: BTreeMap<CallKey, Call>,
-    lanes: Lanes,
-    /// The bytes of the requests whose callbacks wait or run.
+    /// The requests without a response.
+    pending: BTreeMap<RequestId, CallbackKey>,
+    entries: BTreeMap<CallbackKey, Callback>,
+    pools: CallbackPools,
+    /// The total size of the requests whose callbacks are queued or running.
     bytes: usize,
-    most_bytes: usize,
-    /// When a call must be answered or aborted. A call has one timer at most.
-    timers: BTreeSet<(Duration, CallKey)>,
+    max_bytes: usize,
+    /// The times when a callback times out or must be aborted. A callback has at most one timer.
+    timers: BTreeSet<(Duration, CallbackKey)>,
 }
 
-/// The places of all callbacks.
+/// The concurrency limits of all kinds of callbacks.
 #[derive(Debug)]
-struct Lanes {
-    decisions: Lane,
-    mcp: Lane,
-    /// Answers of the CLI to servers. Calls that run may wait for them, so they wait for no call.
-    answers: Lane,
+struct CallbackPools {
+    decisions: CallbackPool,
+    mcp: CallbackPool,
+    /// Responses of the CLI to MCP servers. Running callbacks may wait for them, so they have a limit
+    /// of their own.
+    mcp_responses: CallbackPool,
 }
 
-/// The places of one kind of callback.
+/// The running and queued callbacks of one kind, with their limits.
 #[derive(Debug)]
-struct Lane {
+struct CallbackPool {
     running: usize,
-    most_running: usize,
-    waiting: VecDeque<CallKey>,
-    most_waiting: usize,
+    max_running: usize,
+    queue: VecDeque<CallbackKey>,
+    max_queued: usize,
 }
 
 /// A request and its callback.
 #[derive(Debug)]
-struct Call {
+struct Callback {
     request_id: RequestId,
     /// The length of the request's line.
     bytes: usize,
-    rule: FailRule,
-    limit: Option<Duration>,
+    rule: FailureRule,
+    timeout: Option<Duration>,
     timer: Option<Duration>,
-    stage: Stage,
+    stage: CallbackStage,
 }
 
 #[derive(Debug)]
-enum Stage {
-    Waiting(Box<CliControlRequest>, Bytes),
+enum CallbackStage {
+    Queued(Box<CliControlRequest>, Bytes),
     Running,
-    /// Told that its answer is not wanted; the request is closed.
+    /// The callback was asked to end; its request is no longer pending.
     Cancelled,
     Aborted,
 }
 
-/// A request to be answered by a callback.
-pub(super) struct Asked {
+/// A request for a callback.
+pub(super) struct CallbackRequest {
     pub(super) request: Box<CliControlRequest>,
     pub(super) line: Bytes,
-    pub(super) rule: FailRule,
-    pub(super) limit: Option<Duration>,
+    pub(super) rule: FailureRule,
+    pub(super) timeout: Option<Duration>,
     /// Whether the request is also delivered among the messages.
     pub(super) is_delivered: bool,
 }
@@ -89,114 +90,116 @@ impl Callbacks {
         Self {
             last_key: 0,
             cancel_grace: limits.cancel_grace,
-            open: BTreeMap::new(),
-            calls: BTreeMap::new(),
-            lanes: Lanes {
-                decisions: Lane::new(limits.running_callbacks, limits.waiting_callbacks),
-                mcp: Lane::new(limits.running_mcp, limits.waiting_mcp),
-                answers: Lane::new(limits.running_mcp, limits.waiting_mcp),
+            pending: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            pools: CallbackPools {
+                decisions: CallbackPool::new(limits.running_callbacks, limits.waiting_callbacks),
+                mcp: CallbackPool::new(limits.running_mcp, limits.waiting_mcp),
+                mcp_responses: CallbackPool::new(limits.running_mcp, limits.waiting_mcp),
             },
             bytes: 0,
-            most_bytes: limits.request_bytes,
+            max_bytes: limits.request_bytes,
             timers: BTreeSet::new(),
         }
     }
 
-    pub(super) fn is_open(&self, request: &RequestId) -> bool {
-        self.open.contains_key(request)
+    pub(super) fn is_pending(&self, request: &RequestId) -> bool {
+        self.pending.contains_key(request)
     }
 
-    pub(super) fn open_requests(&self) -> usize {
-        self.open.len()
+    pub(super) fn pending_count(&self) -> usize {
+        self.pending.len()
     }
 
-    /// Runs the callback of a request, now or later, or refuses it.
-    pub(super) fn ask(&mut self, asked: Asked, now: Duration, out: &mut Outbox) {
-        let Asked { request, line, rule, limit, is_delivered } = asked;
+    /// Starts the callback of a request, queues it, or denies the request if there are too many.
+    pub(super) fn start(&mut self, callback: CallbackRequest, now: Duration, out: &mut Outbox) {
+        let CallbackRequest { request, line, rule, timeout, is_delivered } = callback;
         let request_id = request.request_id.clone();
         let bytes = line.len();
-        let is_too_much = self.bytes > 0 && self.bytes.saturating_add(bytes) > self.most_bytes;
-        let lane = self.lanes.of(&rule);
-        if lane.is_full() || is_too_much {
-            out.answer(&request_id, &rule.refusal(OVERLOAD));
-            return out.warn(Notice::CallbackRefused { what: rule.what() });
+        let is_too_much = self.bytes > 0 && self.bytes.saturating_add(bytes) > self.max_bytes;
+        let pool = self.pools.for_rule(&rule);
+        if pool.is_full() || is_too_much {
+            out.respond(&request_id, &rule.denial(OVERLOAD_REASON));
+            return out.warn(RunWarning::CallbackOverload { request: rule.describe() });
         }
         if is_delivered {
             out.push(Effect::DeliverPermission(line.clone()));
         }
         self.last_key += 1;
-        let key = CallKey(self.last_key);
-        lane.waiting.push_back(key);
-        self.open.insert(request_id.clone(), key);
-        let stage = Stage::Waiting(request, line);
+        let key = CallbackKey(self.last_key);
+        pool.queue.push_back(key);
+        self.pending.insert(request_id.clone(), key);
+        let stage = CallbackStage::Queued(request, line);
         self.bytes += bytes;
-        self.calls.insert(key, Call { request_id, bytes, rule, limit, timer: None, stage });
-        self.set_timer(key, limit.map(|limit| now.saturating_add(limit)));
-        self.run_next(out);
+        self.entries.insert(key, Callback { request_id, bytes, rule, timeout, timer: None, stage });
+        self.set_timer(key, timeout.map(|timeout| now.saturating_add(timeout)));
+        self.run_queued(out);
     }
 
-    /// A callback ended; its place is free.
-    pub(super) fn done(&mut self, key: CallKey, outcome: CallOutcome, out: &mut Outbox) {
-        let Some(call) = self.calls.get(&key) else { return };
+    /// Handles the end of a callback, and responds unless its request is no longer pending.
+    pub(super) fn on_done(&mut self, key: CallbackKey, outcome: CallbackOutcome, out: &mut Outbox) {
+        let Some(call) = self.entries.get(&key) else { return };
         let was_open = match call.stage {
-            // It was never run, so it cannot have ended.
-            Stage::Waiting(..) => return,
-            Stage::Running => true,
-            Stage::Cancelled | Stage::Aborted => false,
+            // A queued callback cannot have ended.
+            CallbackStage::Queued(..) => return,
+            CallbackStage::Running => true,
+            CallbackStage::Cancelled | CallbackStage::Aborted => false,
         };
-        self.lanes.of(&call.rule).running -= 1;
+        self.pools.for_rule(&call.rule).running -= 1;
         self.set_timer(key, None);
         let Some(call) = self.remove(key) else { return };
         if was_open {
-            self.open.remove(&call.request_id);
+            self.pending.remove(&call.request_id);
             match outcome {
-                CallOutcome::Answer(answer) => out.answer(&call.request_id, &answer),
-                CallOutcome::Failed(reason) => failed(&call, reason, out),
-                CallOutcome::Gone => failed(&call, "the callback was ended".to_owned(), out),
+                CallbackOutcome::Response(response) => out.respond(&call.request_id, &response),
+                CallbackOutcome::Failed(reason) => respond_to_failure(&call, reason, out),
+                CallbackOutcome::Aborted => {
+                    respond_to_failure(&call, "the callback was aborted".to_owned(), out);
+                }
             }
         }
-        self.run_next(out);
+        self.run_queued(out);
     }
 
-    /// The CLI no longer wants an answer.
-    pub(super) fn cancelled(&mut self, request: &RequestId, now: Duration, out: &mut Outbox) {
-        if let Some(key) = self.open.remove(request) {
-            self.close(key, now, out);
-            self.run_next(out);
+    /// Cancels the callback of a request that the CLI has cancelled.
+    pub(super) fn cancel(&mut self, request: &RequestId, now: Duration, out: &mut Outbox) {
+        if let Some(key) = self.pending.remove(request) {
+            self.cancel_callback(key, now, out);
+            self.run_queued(out);
         }
     }
 
-    /// The CLI withdrew a JSON-RPC request of an in-process server. Its control request is closed
-    /// unanswered, as with a cancel of that itself.
-    pub(super) fn cancelled_mcp(
+    /// Cancels the callback of a JSON-RPC request that the CLI has cancelled. The control request
+    /// around it gets no response, as if it had been cancelled itself.
+    pub(super) fn cancel_mcp(
         &mut self,
         server: &str,
         rpc_id: &Json,
         now: Duration,
         out: &mut Outbox,
     ) {
-        let is_asked =
-            |key| self.calls.get(key).is_some_and(|call| call.rule.is_for(server, rpc_id));
-        let asked = self.open.iter().find(|(_, key)| is_asked(key));
-        if let Some(request) = asked.map(|(id, _)| id.clone()) {
-            self.cancelled(&request, now, out);
+        let is_match =
+            |key| self.entries.get(key).is_some_and(|call| call.rule.is_for(server, rpc_id));
+        let found = self.pending.iter().find(|(_, key)| is_match(key));
+        if let Some(request) = found.map(|(id, _)| id.clone()) {
+            self.cancel(&request, now, out);
         }
     }
 
-    /// No answer can be given any more: what runs is cancelled, what waits is dropped.
-    pub(super) fn close_all(&mut self, now: Duration, out: &mut Outbox) {
-        for lane in self.lanes.all() {
-            lane.waiting.clear();
+    /// Cancels running callbacks and removes queued ones, because the CLI accepts no more responses.
+    pub(super) fn cancel_all(&mut self, now: Duration, out: &mut Outbox) {
+        for pool in self.pools.all_mut() {
+            pool.queue.clear();
         }
-        for key in std::mem::take(&mut self.open).into_values() {
-            self.close(key, now, out);
+        for key in std::mem::take(&mut self.pending).into_values() {
+            self.cancel_callback(key, now, out);
         }
     }
 
-    /// Ends what still runs.
+    /// Aborts all running callbacks.
     pub(super) fn abort_all(&mut self, now: Duration, out: &mut Outbox) {
-        self.close_all(now, out);
-        let keys: Vec<CallKey> = self.calls.keys().copied().collect();
+        self.cancel_all(now, out);
+        let keys: Vec<CallbackKey> = self.entries.keys().copied().collect();
         for key in keys {
             self.abort(key, out);
         }
@@ -208,89 +211,91 @@ impl Callbacks {
                 break;
             }
             self.set_timer(key, None);
-            match self.calls.get(&key).map(|call| &call.stage) {
-                Some(Stage::Waiting(..) | Stage::Running) => self.timed_out(key, now, out),
-                Some(Stage::Cancelled) => self.abort(key, out),
-                Some(Stage::Aborted) | None => {}
+            match self.entries.get(&key).map(|call| &call.stage) {
+                Some(CallbackStage::Queued(..) | CallbackStage::Running) => {
+                    self.on_timeout(key, now, out);
+                }
+                Some(CallbackStage::Cancelled) => self.abort(key, out),
+                Some(CallbackStage::Aborted) | None => {}
             }
         }
-        self.run_next(out);
+        self.run_queued(out);
     }
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    fn timed_out(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
-        let Some(call) = self.calls.get(&key) else { return };
-        let what = call.rule.what();
-        if let Stage::Waiting(..) = call.stage {
-            // Nobody was asked, because too many were: that approves nothing.
-            out.answer(&call.request_id, &call.rule.refusal(OVERLOAD));
-            out.warn(Notice::CallbackRefused { what });
+    fn on_timeout(&mut self, key: CallbackKey, now: Duration, out: &mut Outbox) {
+        let Some(call) = self.entries.get(&key) else { return };
+        let request = call.rule.describe();
+        if let CallbackStage::Queued(..) = call.stage {
+            // The callback never ran, so nothing is approved, whatever the failure rule is.
+            out.respond(&call.request_id, &call.rule.denial(OVERLOAD_REASON));
+            out.warn(RunWarning::CallbackOverload { request });
         } else {
-            out.answer(&call.request_id, &call.rule.answer("the host's callback took too long"));
-            let (limit, refused) = (call.limit.unwrap_or_default(), call.rule.refuses());
-            out.warn(Notice::CallbackTimedOut { what, limit, refused });
+            out.respond(&call.request_id, &call.rule.response("the host's callback took too long"));
+            let (timeout, denied) = (call.timeout.unwrap_or_default(), call.rule.denies());
+            out.warn(RunWarning::CallbackTimedOut { request, timeout, denied });
         }
-        self.open.remove(&call.request_id);
-        self.close(key, now, out);
+        self.pending.remove(&call.request_id);
+        self.cancel_callback(key, now, out);
     }
 
-    /// Closes a request that is open no more: drops it from those that wait, or tells its
-    /// callback, which has a grace to end.
-    fn close(&mut self, key: CallKey, now: Duration, out: &mut Outbox) {
-        let Some(call) = self.calls.get_mut(&key) else { return };
+    /// Cancels the callback of a request that is no longer pending: removes it from the queue, or
+    /// signals it and gives it a grace period to end.
+    fn cancel_callback(&mut self, key: CallbackKey, now: Duration, out: &mut Outbox) {
+        let Some(call) = self.entries.get_mut(&key) else { return };
         match call.stage {
-            Stage::Waiting(..) => {
-                self.lanes.of(&call.rule).waiting.retain(|waiting| *waiting != key);
+            CallbackStage::Queued(..) => {
+                self.pools.for_rule(&call.rule).queue.retain(|queued| *queued != key);
                 self.set_timer(key, None);
                 self.remove(key);
             }
-            Stage::Running => {
-                call.stage = Stage::Cancelled;
-                out.push(Effect::Cancel(key));
+            CallbackStage::Running => {
+                call.stage = CallbackStage::Cancelled;
+                out.push(Effect::CancelCallback(key));
                 if self.cancel_grace.is_zero() {
                     self.abort(key, out);
                 } else {
                     self.set_timer(key, Some(now.saturating_add(self.cancel_grace)));
                 }
             }
-            Stage::Cancelled | Stage::Aborted => {}
+            CallbackStage::Cancelled | CallbackStage::Aborted => {}
         }
     }
 
-    fn remove(&mut self, key: CallKey) -> Option<Call> {
-        let call = self.calls.remove(&key)?;
+    fn remove(&mut self, key: CallbackKey) -> Option<Callback> {
+        let call = self.entries.remove(&key)?;
         self.bytes -= call.bytes;
         Some(call)
     }
 
-    fn abort(&mut self, key: CallKey, out: &mut Outbox) {
+    fn abort(&mut self, key: CallbackKey, out: &mut Outbox) {
         self.set_timer(key, None);
-        let Some(call) = self.calls.get_mut(&key) else { return };
-        if matches!(call.stage, Stage::Cancelled) {
-            call.stage = Stage::Aborted;
-            out.push(Effect::Abort(key));
+        let Some(call) = self.entries.get_mut(&key) else { return };
+        if matches!(call.stage, CallbackStage::Cancelled) {
+            call.stage = CallbackStage::Aborted;
+            out.push(Effect::AbortCallback(key));
         }
     }
 
-    fn run_next(&mut self, out: &mut Outbox) {
-        for lane in self.lanes.all() {
-            while lane.running < lane.most_running {
-                let Some(key) = lane.waiting.pop_front() else { break };
-                let Some(call) = self.calls.get_mut(&key) else { continue };
-                let stage = std::mem::replace(&mut call.stage, Stage::Running);
-                if let Stage::Waiting(request, line) = stage {
-                    lane.running += 1;
-                    out.push(Effect::Run { key, request, line });
+    fn run_queued(&mut self, out: &mut Outbox) {
+        for pool in self.pools.all_mut() {
+            while pool.running < pool.max_running {
+                let Some(key) = pool.queue.pop_front() else { break };
+                let Some(call) = self.entries.get_mut(&key) else { continue };
+                let stage = std::mem::replace(&mut call.stage, CallbackStage::Running);
+                if let CallbackStage::Queued(request, line) = stage {
+                    pool.running += 1;
+                    out.push(Effect::RunCallback { key, request, line });
                 }
             }
         }
     }
 
-    fn set_timer(&mut self, key: CallKey, at: Option<Duration>) {
-        let Some(call) = self.calls.get_mut(&key) else { return };
+    fn set_timer(&mut self, key: CallbackKey, at: Option<Duration>) {
+        let Some(call) = self.entries.get_mut(&key) else { return };
         if let Some(old) = std::mem::replace(&mut call.timer, at) {
             self.timers.remove(&(old, key));
         }
@@ -300,34 +305,34 @@ impl Callbacks {
     }
 }
 
-impl Lanes {
-    fn of(&mut self, rule: &FailRule) -> &mut Lane {
+impl CallbackPools {
+    fn for_rule(&mut self, rule: &FailureRule) -> &mut CallbackPool {
         match rule {
-            FailRule::Mcp { .. } => &mut self.mcp,
-            FailRule::McpResponse { .. } => &mut self.answers,
+            FailureRule::Mcp { .. } => &mut self.mcp,
+            FailureRule::McpResponse { .. } => &mut self.mcp_responses,
             _ => &mut self.decisions,
         }
     }
 
-    fn all(&mut self) -> [&mut Lane; 3] {
-        [&mut self.decisions, &mut self.mcp, &mut self.answers]
+    fn all_mut(&mut self) -> [&mut CallbackPool; 3] {
+        [&mut self.decisions, &mut self.mcp, &mut self.mcp_responses]
     }
 }
 
-impl Lane {
-    fn new(most_running: usize, most_waiting: usize) -> Self {
-        Self { running: 0, most_running, waiting: VecDeque::new(), most_waiting }
+impl CallbackPool {
+    fn new(max_running: usize, max_queued: usize) -> Self {
+        Self { running: 0, max_running, queue: VecDeque::new(), max_queued }
     }
 
     fn is_full(&self) -> bool {
-        self.running >= self.most_running && self.waiting.len() >= self.most_waiting
+        self.running >= self.max_running && self.queue.len() >= self.max_queued
     }
 }
 
-/// Answers by the fail rule.
-fn failed(call: &Call, reason: String, out: &mut Outbox) {
-    let told = format!("the host's callback failed: {reason}");
-    out.answer(&call.request_id, &call.rule.answer(&shorten(&told, MAX_REASON_BYTES)));
-    let (what, refused) = (call.rule.what(), call.rule.refuses());
-    out.warn(Notice::CallbackFailed { what, reason, refused });
+/// Responds by the failure rule of a callback, and warns.
+fn respond_to_failure(call: &Callback, reason: String, out: &mut Outbox) {
+    let text = format!("the host's callback failed: {reason}");
+    out.respond(&call.request_id, &call.rule.response(&shorten(&text, MAX_REASON_BYTES)));
+    let (request, denied) = (call.rule.describe(), call.rule.denies());
+    out.warn(RunWarning::CallbackFailed { request, reason, denied });
 }

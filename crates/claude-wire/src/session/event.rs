@@ -1,4 +1,4 @@
-//! What the machine is told, and what it wants done.
+//! The interface of the machine: its plan, the events that it takes and the effects that it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,43 +15,43 @@ use crate::id::{CallbackId, MessageId, RequestId};
 use crate::json::Json;
 use crate::message::Malformed;
 
-/// What the machine is to do, decided before the process starts.
+/// The configuration of a [`Machine`](super::Machine), fixed before the process starts.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
-    /// What kind of run it is.
-    pub run: Run,
-    /// The handshake. Without one the session runs at once.
+    /// Whether the run is a query or a session.
+    pub run: RunMode,
+    /// The request of the handshake. `None` skips the handshake.
     pub initialize: Option<Box<Initialize>>,
-    /// What is registered for hooks, by the id that the handshake names.
+    /// The registered hooks, by the callback ID in the handshake.
     pub hooks: BTreeMap<CallbackId, HookPlan>,
-    /// The servers inside the host, by name.
+    /// The names of the in-process MCP servers.
     pub mcp_servers: BTreeSet<String>,
-    /// Whether somebody answers permission requests.
+    /// Whether the host has a permission callback.
     pub permissions: bool,
-    /// Which permission requests are delivered among the messages.
+    /// The permission requests that are delivered among the messages.
     pub delivered_permissions: DeliveredPermissions,
     /// Whether the host has a permission callback and left the permission mode to the CLI.
     pub relies_on_default_mode: bool,
-    /// Whether somebody answers questions of MCP servers.
+    /// Whether the host has a callback for elicitations of MCP servers.
     pub elicitation: bool,
-    /// Whether somebody shows dialogs.
+    /// Whether the host has a callback for dialogs.
     pub dialogs: bool,
-    /// The limit of a callback for any of these; none if people answer by hand.
-    pub permission_limit: Option<Duration>,
-    /// Whether files are checkpointed, so that they can be put back.
+    /// The timeout of permission, elicitation and dialog callbacks. `None` if a user decides.
+    pub permission_timeout: Option<Duration>,
+    /// Whether file checkpointing is enabled, so that files can be rewound.
     pub file_checkpointing: bool,
-    /// Whether the CLI continues an earlier conversation, whose cost it may report again.
+    /// Whether the CLI resumes an earlier conversation, whose cost it may report again.
     pub resumes: bool,
     /// All other limits.
     pub limits: SessionLimits,
-    /// Makes request ids differ from those of other sessions.
+    /// Distinguishes the request IDs of this run from those of other runs.
     pub id_suffix: u32,
 }
 
 impl Plan {
-    /// A run of this kind with an empty handshake, no callbacks and the default limits.
-    pub fn new(run: Run) -> Self {
+    /// Creates a plan with an empty handshake, no callbacks and the default limits.
+    pub fn new(run: RunMode) -> Self {
         Self {
             run,
             initialize: Some(Box::default()),
@@ -62,7 +62,7 @@ impl Plan {
             relies_on_default_mode: false,
             elicitation: false,
             dialogs: false,
-            permission_limit: None,
+            permission_timeout: None,
             file_checkpointing: false,
             resumes: false,
             limits: SessionLimits::default(),
@@ -71,378 +71,379 @@ impl Plan {
     }
 }
 
-/// Which permission requests are delivered among the messages.
+/// Selects the permission requests that are delivered among the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveredPermissions {
     /// None.
     None,
     /// All.
     All,
-    /// All but the model's questions to the user, which come as permission requests too.
+    /// All except the model's questions to the user, which arrive as permission requests too.
     AllButQuestions,
 }
 
-/// What kind of run it is.
+/// Distinguishes queries from sessions.
 #[derive(Clone, Debug)]
-pub enum Run {
-    /// Ends by the termination table.
+pub enum RunMode {
+    /// Ends after the result of one prompt.
     Query {
-        /// What is sent after the handshake; nothing if the prompt stands on the command line.
-        prompt: Option<Outgoing>,
-        /// How long it may take.
+        /// The prompt, sent after the handshake. `None` if it is on the command line.
+        prompt: Option<OutgoingMessage>,
+        /// The timeouts of the query and its rules for the end.
         limits: QueryLimits,
     },
-    /// Goes on until it is stopped.
+    /// Continues until the host or the CLI ends it.
     Session,
 }
 
-/// A user message as it will be written.
+/// An encoded user message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outgoing {
-    /// Its id.
+pub struct OutgoingMessage {
+    /// The message ID.
     pub id: MessageId,
-    /// Its line, with the line break.
+    /// The encoded line, including the line break.
     pub line: Bytes,
-    /// Whether the host chose the id, which then may have been used before.
+    /// Whether the host chose the ID, which may then have been used before.
     pub chosen_id: bool,
 }
 
-impl Outgoing {
-    /// A message with this id and this line.
+impl OutgoingMessage {
+    /// Creates a message from its ID and its encoded line.
     pub fn new(id: MessageId, line: Bytes, chosen_id: bool) -> Self {
         Self { id, line, chosen_id }
     }
 }
 
-/// How a hook callback is to be treated.
+/// The settings of one hook registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookPlan {
-    /// The event that it is registered for.
+    /// The event that the hook is registered for.
     pub event: Arc<str>,
-    /// How long it may take, from the read of the request.
-    pub limit: Duration,
-    /// Whether its failure blocks what it was asked about.
+    /// The timeout of the callback, measured from the arrival of the request.
+    pub timeout: Duration,
+    /// Whether a failure of the callback denies the action.
     pub fail_closed: bool,
 }
 
 impl HookPlan {
-    /// A hook for this event.
-    pub fn new(event: impl Into<Arc<str>>, limit: Duration, fail_closed: bool) -> Self {
-        Self { event: event.into(), limit, fail_closed }
+    /// Creates the settings of a hook for this event.
+    pub fn new(event: impl Into<Arc<str>>, timeout: Duration, fail_closed: bool) -> Self {
+        Self { event: event.into(), timeout, fail_closed }
     }
 }
 
-/// Somebody who waits for the machine: a call of the host. The host counts them.
+/// Identifies a command of the host that waits for its [`Completion`]. The host chooses the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(clippy::exhaustive_structs, reason = "a number that the host chooses")]
 pub struct Waiter(pub u64);
 
-/// A request of the CLI that is being answered. The machine counts them.
+/// Identifies a callback that the machine has started. The machine chooses the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(clippy::exhaustive_structs, reason = "a number that stands for a request")]
-pub struct CallKey(pub u64);
+#[expect(clippy::exhaustive_structs, reason = "a number that identifies a callback")]
+pub struct CallbackKey(pub u64);
 
-/// What happened.
+/// An input of the machine.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A whole line came.
+    /// A complete line was read from stdout.
     Line(Bytes),
-    /// A line came that was longer than the limit.
+    /// A line that exceeds the length limit was read from stdout.
     Oversized(Oversized),
-    /// The output ended with this, which has no line break.
+    /// Stdout ended with these bytes, without a line break.
     LastLine(Bytes),
-    /// The output is at its end, or cannot be read any more for this reason.
-    OutputEnded(Option<String>),
-    /// The process ended.
+    /// Stdout reached EOF, or reading it failed with this error.
+    StdoutEnded(Option<String>),
+    /// The process exited.
     Exited(Exit),
-    /// So many bytes were written.
+    /// This many bytes were written to stdin.
     Written(usize),
-    /// Nothing more can be written, for this reason.
+    /// Writing to stdin failed with this error.
     WriteFailed(String),
-    /// Time passed.
+    /// Time has passed; timers that are due fire.
     Tick,
-    /// The host sends a user message. Settled with `Sent` when it is in the buffer.
+    /// The host sends a user message. Completed with `Sent` when the line is in the write buffer.
     Send {
-        /// Who waits for room.
+        /// Identifies the command.
         waiter: Waiter,
         /// The message.
-        message: Outgoing,
+        message: OutgoingMessage,
     },
-    /// The host asks for an operation. Settled with its answer.
-    Ask {
-        /// Who waits for the answer.
+    /// The host sends a control request. Completed with its response.
+    Request {
+        /// Identifies the command.
         waiter: Waiter,
-        /// What is asked.
+        /// The request.
         request: HostRequest,
-        /// How long the answer may take, from the write.
-        limit: Duration,
+        /// The timeout of the response, measured from the write.
+        timeout: Duration,
     },
-    /// The host no longer waits.
+    /// The host no longer waits for the completion of a command.
     Forget(Waiter),
-    /// The host asks nothing more: input is closed. Settled at once.
+    /// The host sends no further commands, so that stdin can be closed. Completed at once.
     EndInput(Waiter),
-    /// The host wants the session to end.
+    /// The host stops the run.
     Stop,
-    /// A callback has ended with an answer or failed.
+    /// A callback has finished.
     CallbackDone {
-        /// Which.
-        key: CallKey,
-        /// How.
-        outcome: CallOutcome,
+        /// Identifies the callback.
+        key: CallbackKey,
+        /// The response of the callback, or its failure.
+        outcome: CallbackOutcome,
     },
 }
 
-/// How a callback ended.
+/// The outcome of a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallOutcome {
-    /// With this answer, in the shape that the request wants.
-    Answer(Json),
-    /// It failed or panicked, and this is why.
+pub enum CallbackOutcome {
+    /// The callback returned this response, encoded for its request.
+    Response(Json),
+    /// The callback failed or panicked, for this reason.
     Failed(String),
-    /// It was cancelled and is gone.
-    Gone,
+    /// The callback was aborted before it returned.
+    Aborted,
 }
 
-/// What is to be done, in this order.
+/// An action that the driver must perform. Effects are performed in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Write these bytes after those that wait.
+    /// Append these bytes to the write buffer of stdin.
     Write(Bytes),
-    /// Close the input when everything before is written; what cannot be written is dropped.
-    CloseInput,
-    /// SIGTERM.
+    /// Close stdin after everything before was written. Bytes that cannot be written are discarded.
+    CloseStdin,
+    /// Send SIGTERM.
     Terminate,
-    /// SIGKILL.
+    /// Send SIGKILL.
     Kill,
-    /// A message for whoever reads messages.
+    /// Deliver a message to the readers.
     Deliver(Bytes),
-    /// A permission request for whoever reads messages, at its place among them. Its callback is run
-    /// after this.
+    /// Deliver a permission request to the readers, in order with the messages. Its callback runs
+    /// afterwards.
     DeliverPermission(Bytes),
-    /// The run has cost this much by now.
+    /// Publish the cost of the run so far.
     Cost(RunCost),
-    /// A warning for whoever reads messages.
-    Warn(Notice),
-    /// The state of the session changed.
-    State(State),
-    /// Somebody need not wait any more.
-    Settle(Waiter, Settled),
-    /// An answer came that nobody waits for. It is dropped; this is for a log.
-    Unclaimed {
-        /// What it answers.
+    /// Deliver a warning to the readers.
+    Warn(RunWarning),
+    /// Publish the new state of the run.
+    State(RunState),
+    /// Complete a command of the host.
+    Complete(Waiter, Completion),
+    /// Log a response without a pending request. The response is discarded.
+    UnmatchedResponse {
+        /// The ID in the response.
         request_id: RequestId,
-        /// Whether that was asked: then nobody waits any more.
+        /// Whether a request with this ID was sent and is no longer pending.
         late: bool,
     },
-    /// Run a callback. `CallbackDone` is expected exactly once.
-    Run {
-        /// Its key.
-        key: CallKey,
-        /// The request; a hook's or permission's input is decoded, or it would not be run.
+    /// Run a callback. [`Event::CallbackDone`] must follow exactly once.
+    RunCallback {
+        /// Identifies the callback.
+        key: CallbackKey,
+        /// The decoded request. The input of a hook or permission callback is decodable.
         request: Box<CliControlRequest>,
-        /// The line that it came with.
+        /// The line of the request.
         line: Bytes,
     },
-    /// Tell a callback that its answer is no longer wanted.
-    Cancel(CallKey),
-    /// End a callback that did not heed that.
-    Abort(CallKey),
-    /// The messages from here on belong to the turn of this user message.
+    /// Signal a callback that its response is no longer needed.
+    CancelCallback(CallbackKey),
+    /// Abort a callback that has ignored its cancellation.
+    AbortCallback(CallbackKey),
+    /// Assign the following messages to the turn of this user message.
     TurnStarted(MessageId),
-    /// The turn of this user message ended; the result was delivered just before, if there is one.
+    /// End the turn of this user message. Its result, if any, was delivered just before.
     TurnEnded(MessageId, TurnEnd),
-    /// All is over. Every callback that still ran was cancelled and aborted before. Only those who
-    /// still wait are settled after it, so that they find the cause.
-    End(End),
+    /// End the run. All callbacks were cancelled and aborted before. The only effects that follow
+    /// complete the remaining commands, so that their errors can name the cause.
+    End(RunEnd),
 }
 
-/// Where a session stands.
+/// The state of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The handshake is under way.
+pub enum RunState {
+    /// The handshake is in progress.
     Initializing,
-    /// The handshake is done; the CLI's answer to it, as JSON text. Empty without a handshake.
+    /// The handshake is complete. Contains the CLI's response as JSON text, empty without a
+    /// handshake.
     Running(Bytes),
-    /// The session is being stopped.
+    /// The run is being stopped.
     Stopping,
-    /// It failed, and its process is being stopped. `End` with the same reason follows when that
-    /// has ended; whoever waits need not wait so long.
-    Failed(Failure),
+    /// The run has failed and its process is being stopped. [`Effect::End`] with the same failure
+    /// follows when the process has exited.
+    Failed(RunFailure),
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnEnd {
-    /// With a result.
+    /// The CLI sent a result.
     Result {
-        /// The open turns that the result names, this one included; one list for all of them.
+        /// The open turns that the result names, including this one; shared by all of them.
         /// Empty if the result names none.
         messages: Arc<[MessageId]>,
-        /// Whether the result named the message. If not, it is the last result before the CLI was
-        /// done with the message, or the next one for the oldest message of a CLI that reports
-        /// nothing about messages.
+        /// Whether the result names the message. Otherwise it is the last result before the CLI
+        /// completed the message, or, with a CLI that does not report message IDs, the next result
+        /// for the oldest message.
         named: bool,
         /// Whether the line of the result was too long to be delivered.
         oversized: bool,
-        /// What the result reports as the cost of the turn, if it could be read.
+        /// The cost of the turn, if the result could be decoded.
         cost: Option<Cost>,
     },
-    /// The CLI dropped the message.
+    /// The CLI cancelled the message.
     Cancelled,
-    /// The CLI was done with the message and became idle without a result.
+    /// The CLI completed the message and became idle without sending a result.
     WithoutResult,
 }
 
-/// What became of a waiter.
+/// The outcome of a command of the host.
 #[derive(Clone, Debug)]
-pub enum Settled {
-    /// The message is in the buffer to be written.
+pub enum Completion {
+    /// The message is in the write buffer.
     Sent,
-    /// The input is closed, or will be when everything before is written.
+    /// Stdin is closed, or will be when everything before is written.
     InputEnded,
-    /// The operation was done; the CLI's answer as JSON text, if it gave one.
-    Answered(Option<Json>),
-    /// It was not done.
-    Refused(Refusal),
+    /// The CLI carried out the operation. Contains its response, if it sent one.
+    Response(Option<Json>),
+    /// The command was rejected or failed.
+    Rejected(Rejection),
 }
 
-/// Why an operation was not done.
+/// The reason why a command of the host was rejected or failed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
-    /// The CLI refused it.
-    Rejected(ControlFailure),
-    /// The CLI did not answer in time.
+pub enum Rejection {
+    /// The CLI responded with an error.
+    ByCli(ControlFailure),
+    /// The CLI did not respond within the timeout.
     TimedOut {
-        /// The request.
+        /// The ID of the request.
         request_id: RequestId,
-        /// The limit.
-        limit: Duration,
+        /// The timeout.
+        timeout: Duration,
     },
-    /// The answer was longer than a line may be.
+    /// The response exceeds the line length limit. Contains its size in bytes.
     ResponseTooLarge(u64),
-    /// The answer could not be made out, for this reason.
+    /// The response could not be decoded, for this reason.
     UndecodableResponse(String),
-    /// Too many operations wait for the handshake.
-    InitQueueFull,
-    /// Too many operations wait for their answers, or too much waits to be written.
+    /// Too many operations are waiting for the handshake.
+    HandshakeQueueFull,
+    /// Too many operations are pending, or the write buffer is full.
     TooManyPending,
     /// The handshake failed.
     NotInitialized,
-    /// The input was ended.
+    /// The host has ended the input.
     InputEnded,
-    /// The session was stopped.
+    /// The run was stopped.
     Stopped,
-    /// The process or its pipe is gone.
+    /// The process has exited or its pipe is broken, for this reason.
     Closed(String),
-    /// Files are not checkpointed.
+    /// File checkpointing is disabled.
     CheckpointingNotEnabled,
-    /// The request could not be written as JSON.
+    /// The request could not be encoded as JSON, for this reason.
     Unencodable(String),
-    /// The session has sent a message with this id before.
+    /// The run has already sent a message with this ID.
     DuplicateMessage,
 }
 
-/// What the host should know but need not act on.
+/// Something unexpected that the run survived.
 #[derive(Clone, Debug)]
-pub enum Notice {
-    /// A line that was to be acted on is none of the protocol.
+pub enum RunWarning {
+    /// A line of the CLI is malformed.
     Malformed(Malformed),
-    /// A line was longer than the limit and is lost.
+    /// A line exceeded the length limit and was discarded.
     OversizedLine {
-        /// Its size.
+        /// The size of the line in bytes.
         size: u64,
-        /// Its type, if that could be made out.
+        /// The message type, if it was recognized.
         kind: Option<String>,
     },
-    /// The output ended in the middle of a line.
+    /// Stdout ended in the middle of a line.
     IncompleteLastLine(Bytes),
-    /// The exit was not a success although the last result was not an error.
+    /// The process exited with a failure although the last result is not an error.
     NonZeroExitAfterResult(Exit),
-    /// Another process held stdout open.
+    /// Another process kept stdout open after the CLI exited.
     StdoutHeldOpen,
-    /// The process had to be stopped after its result.
+    /// The process did not exit after its result and was stopped.
     StoppedAfterResult,
-    /// There was output but no result.
+    /// The process exited successfully without sending a result.
     ExitWithoutResult,
-    /// There was no output at all.
+    /// The process exited successfully without writing anything to stdout.
     EmptyOutput,
-    /// A callback failed, panicked or was not known, and the fail rule answered.
+    /// A callback failed, panicked or was unknown. The machine responded in its place.
     CallbackFailed {
-        /// What was asked.
-        what: String,
-        /// Why.
+        /// A description of the request.
+        request: String,
+        /// The reason of the failure.
         reason: String,
-        /// Whether the answer was a refusal.
-        refused: bool,
+        /// Whether the response denied the request.
+        denied: bool,
     },
-    /// A callback took too long, and the fail rule answered.
+    /// A callback exceeded its timeout. The machine responded in its place.
     CallbackTimedOut {
-        /// What was asked.
-        what: String,
-        /// The limit.
-        limit: Duration,
-        /// Whether the answer was a refusal.
-        refused: bool,
+        /// A description of the request.
+        request: String,
+        /// The timeout.
+        timeout: Duration,
+        /// Whether the response denied the request.
+        denied: bool,
     },
-    /// Too many callbacks ran and waited; this one was refused.
-    CallbackRefused {
-        /// What was asked.
-        what: String,
+    /// Too many callbacks were running or queued, so that a request was denied.
+    CallbackOverload {
+        /// A description of the request.
+        request: String,
     },
-    /// The CLI asked something that nobody here answers; it was told so.
-    UnansweredRequest {
-        /// What was asked.
-        what: String,
-        /// What the CLI was told.
-        reason: String,
+    /// The host has no handler for a request of the CLI.
+    UnsupportedRequest {
+        /// A description of the request.
+        request: String,
+        /// The response that was sent.
+        response: String,
     },
-    /// The CLI's own default is a permission mode in which it does not ask the host.
-    ModeWithoutQuestions(PermissionMode),
+    /// The CLI starts in a permission mode that bypasses the permission callback.
+    ModeBypassesCallback(PermissionMode),
 }
 
-/// How everything ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// A query came to its end.
+pub enum RunEnd {
+    /// The query ended with or without a result.
     Finished,
-    /// The host stopped it.
+    /// The host stopped the run.
     Stopped,
-    /// The host ended the input of a session, and it came to a good end: its exit was a success, or
-    /// that of a result that was an error.
+    /// The host ended the input of a session, and the CLI exited successfully, or with status 1
+    /// after a result that is an error.
     Completed,
-    /// It failed.
-    Failed(Failure),
+    /// The run failed.
+    Failed(RunFailure),
 }
 
-/// Why it failed.
+/// The reason why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The process ended before a result, or in the middle of a session.
+pub enum RunFailure {
+    /// The process exited before sending a result, or in the middle of a session.
     Process {
-        /// How it ended.
+        /// The exit status.
         exit: Exit,
-        /// Whether it had to be stopped because it closed stdout and lived on.
+        /// Whether the process was stopped because it closed stdout without exiting.
         stopped: bool,
-        /// Whether it had written nothing at all.
+        /// Whether the process wrote nothing to stdout.
         silent: bool,
     },
-    /// The exit was not a success although the last result was not an error, and the plan says that
-    /// this is a failure.
+    /// The process exited with a failure after a result that is not an error, and
+    /// [`QueryLimits::strict_exit_status`] is set.
     NonZeroExitAfterResult(Exit),
-    /// The process ended before the handshake did.
+    /// The process exited during the handshake.
     ExitedDuringInit(Exit),
-    /// The handshake took too long.
+    /// The handshake exceeded this timeout.
     InitializeTimeout(Duration),
-    /// The CLI refused the handshake.
+    /// The CLI rejected the handshake, for this reason.
     InitializeRejected(String),
-    /// The CLI was silent for longer than allowed.
+    /// The CLI wrote nothing for longer than the idle timeout.
     IdleTimeout,
-    /// A line was longer than the limit.
+    /// A line exceeded the length limit. Contains its size in bytes.
     LineTooLong(u64),
-    /// So many lines in a row were not of the protocol; the last of them.
-    TooManyMalformed(usize, Malformed),
-    /// The CLI does not read stdin: this many bytes of responses wait to be written.
+    /// This many consecutive lines were malformed. Contains the last of them.
+    TooManyMalformedLines(usize, Malformed),
+    /// The CLI does not read stdin: this many bytes of responses are waiting to be written.
     StdinNotRead(usize),
 }

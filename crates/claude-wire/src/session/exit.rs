@@ -1,20 +1,20 @@
-//! How a process ended.
+//! The exit status of a process.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// How a process ended.
+/// The exit status of a process.
 ///
-/// Serialises as `{"code":1}`, `{"signal":9}` or `"unknown"`.
+/// Serializes as `{"code":1}`, `{"signal":9}` or `"unknown"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With this code.
+    /// The process exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal ended the process.
     Signal(i32),
-    /// In a way that could not be found out: a host that ignores SIGCHLD is not told, and a process
-    /// that the host may not signal can still be running. After a result this counts as a normal end.
+    /// The status is not available: the host ignores SIGCHLD, or the process may still be running
+    /// because the host is not permitted to signal it. After a result this counts as success.
     Unknown,
 }
 
@@ -40,14 +40,14 @@ impl Exit {
         }
     }
 
-    /// Whether the exit says nothing of a failure: code 0, or unknown.
-    pub(super) fn is_good(self) -> bool {
+    /// Returns whether the status does not indicate a failure: code 0, or unknown.
+    pub(super) fn is_success_or_unknown(self) -> bool {
         matches!(self, Self::Code(0) | Self::Unknown)
     }
 }
 
 impl fmt::Display for Exit {
-    /// `exit code 1`, `signal 9` or `an unknown status`.
+    /// Formats as `exit code 1`, `signal 9` or `an unknown status`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),

@@ -1,13 +1,13 @@
-//! The handshake: only its answer confirms it.
+//! The handshake, which only its response completes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{Effect, Failure, Notice, State};
+use super::event::{Effect, RunFailure, RunState, RunWarning};
+use super::hook_denial::HookDenial;
 use super::machine::Machine;
-use super::refusal::HookRefusal;
 use super::shorten::{MAX_REASON_BYTES, truncate};
 use crate::control::{
     CliControlRequest, ControlOutcome, ControlResponse, ControlSuccess, HostRequest,
@@ -17,15 +17,16 @@ use crate::from_cli::control;
 use crate::id::RequestId;
 use crate::json::Json;
 
-/// Requests that are remembered because the answer to the handshake may name them again.
-const MOST_SEEN: usize = 8192;
+/// The maximum number of request IDs that are kept because the response to the handshake may repeat
+/// them.
+const MAX_SEEN_REQUESTS: usize = 8192;
 
 #[derive(Debug)]
 pub(super) enum Handshake {
     Pending {
         id: RequestId,
         deadline: Duration,
-        /// Requests that came before its end.
+        /// The requests that arrived during the handshake.
         seen: BTreeSet<RequestId>,
     },
     Done,
@@ -37,8 +38,8 @@ impl Handshake {
         matches!(self, Self::Pending { .. })
     }
 
-    pub(super) fn is_its_answer(&self, answered: &RequestId) -> bool {
-        matches!(self, Self::Pending { id, .. } if id == answered)
+    pub(super) fn is_response_to(&self, request: &RequestId) -> bool {
+        matches!(self, Self::Pending { id, .. } if id == request)
     }
 
     pub(super) fn deadline(&self) -> Option<Duration> {
@@ -48,10 +49,12 @@ impl Handshake {
         }
     }
 
-    /// Whether a request was not seen during the handshake. From now on it was.
+    /// Records a request and returns whether it is new.
     pub(super) fn is_new(&mut self, request: &RequestId) -> bool {
         match self {
-            Self::Pending { seen, .. } if seen.len() < MOST_SEEN => seen.insert(request.clone()),
+            Self::Pending { seen, .. } if seen.len() < MAX_SEEN_REQUESTS => {
+                seen.insert(request.clone())
+            }
             Self::Pending { seen, .. } => !seen.contains(request),
             Self::Done | Self::Failed => true,
         }
@@ -59,13 +62,13 @@ impl Handshake {
 }
 
 impl Machine {
-    /// The first things to do.
+    /// Creates the first effects.
     pub(super) fn begin(&mut self) {
         let Some(initialize) = self.plan.initialize.take() else {
-            self.out.push(Effect::State(State::Running(Bytes::new())));
-            return self.write_what_waits(Duration::ZERO);
+            self.out.push(Effect::State(RunState::Running(Bytes::new())));
+            return self.flush_queue(Duration::ZERO);
         };
-        self.out.push(Effect::State(State::Initializing));
+        self.out.push(Effect::State(RunState::Initializing));
         match self.operations.encode(HostRequest::Initialize(initialize)) {
             Ok((id, line)) => {
                 let (deadline, seen) = (self.plan.limits.initialize, BTreeSet::new());
@@ -73,84 +76,86 @@ impl Machine {
                 self.out.write(line);
             }
             Err(error) => {
-                let reason = format!("it cannot be written: {error}");
-                self.fail(Failure::InitializeRejected(reason), Duration::ZERO);
+                let reason = format!("the request cannot be encoded: {error}");
+                self.fail(RunFailure::InitializeRejected(reason), Duration::ZERO);
             }
         }
     }
 
-    /// The CLI answered the handshake.
-    pub(super) fn handshake_answered(&mut self, line: &Bytes, now: Duration) {
-        let answer = control::<ControlResponse>(line).map(|answer| answer.response);
-        let success = match answer {
+    /// Handles the response to the handshake.
+    pub(super) fn on_handshake_response(&mut self, line: &Bytes, now: Duration) {
+        let outcome = control::<ControlResponse>(line).map(|response| response.response);
+        let success = match outcome {
             Ok(ControlOutcome::Success(success)) => success,
             Ok(ControlOutcome::Error(failure)) => return self.reject(failure.error, now),
-            Ok(ControlOutcome::Undecodable(odd)) if odd.kind.as_deref() == Some("error") => {
-                return self.reject(odd.raw.text().to_owned(), now);
+            Ok(ControlOutcome::Undecodable(raw)) if raw.kind.as_deref() == Some("error") => {
+                return self.reject(raw.raw.text().to_owned(), now);
             }
-            // It is an answer all the same, and a session can do without what it says.
-            Ok(ControlOutcome::Undecodable(odd)) => with_text(Some(odd.raw)),
+            // The handshake is complete all the same, and a session does not depend on the content.
+            Ok(ControlOutcome::Undecodable(raw)) => with_text(Some(raw.raw)),
             Ok(ControlOutcome::Unknown(_)) | Err(_) => with_text(None),
         };
         self.handshake_confirmed(&success, now);
     }
 
-    /// The CLI answered the handshake with a line that was too long.
-    pub(super) fn handshake_answered_too_long(&mut self, subtype: Option<&str>, now: Duration) {
+    /// Handles a response to the handshake that exceeds the line length limit.
+    pub(super) fn on_oversized_handshake_response(&mut self, subtype: Option<&str>, now: Duration) {
         match subtype {
-            Some("error") => self.reject("an answer that is too long".to_owned(), now),
+            Some("error") => {
+                self.reject("the response exceeds the line length limit".to_owned(), now);
+            }
             _ => self.handshake_confirmed(&with_text(None), now),
         }
     }
 
     fn handshake_confirmed(&mut self, success: &ControlSuccess, now: Duration) {
-        let answer = success.response.as_ref().and_then(|answer| answer.deserialize().ok());
-        let answer: InitializeResponse = answer.unwrap_or_default();
-        if let Some(reason) = self.misses_something(&answer) {
+        let response = success.response.as_ref().and_then(|response| response.deserialize().ok());
+        let response: InitializeResponse = response.unwrap_or_default();
+        if let Some(reason) = self.unmet_requirement(&response) {
             return self.reject(reason, now);
         }
-        self.check_mode(answer.current_permission_mode);
+        self.check_mode(response.current_permission_mode);
         let text = success.response.as_ref().map(Json::text).unwrap_or_default();
         let text = Bytes::copy_from_slice(text.as_bytes());
-        self.out.push(Effect::State(State::Running(text)));
+        self.out.push(Effect::State(RunState::Running(text)));
         self.evidence.handshake_confirmed();
-        self.ask_again(success, now);
+        self.replay_pending_requests(success, now);
         self.handshake = Handshake::Done;
-        self.write_what_waits(now);
+        self.flush_queue(now);
     }
 
-    /// What the session would have to do without, although it was asked for.
-    fn misses_something(&self, answer: &InitializeResponse) -> Option<String> {
-        // Said only where plugins were in the handshake.
-        if answer.plugins_applied == Some(false) {
-            return Some("the CLI did not load the plugins of the handshake".to_owned());
+    /// Returns why the CLI does not meet the plan, if it does not.
+    fn unmet_requirement(&self, response: &InitializeResponse) -> Option<String> {
+        // Reported only if the handshake contained plugins.
+        if response.plugins_applied == Some(false) {
+            return Some("the CLI did not load the plugins in `initialize`".to_owned());
         }
         let mut guards = self.plan.hooks.values().filter(|hook| hook.fail_closed);
         let guard = guards.clone().next()?;
-        if answer.hooks_applied == Some(false) {
+        if response.hooks_applied == Some(false) {
             let event = &guard.event;
             return Some(format!("the CLI did not apply the fail-closed hook for {event}"));
         }
-        if answer.hook_on_failure_supported == Some(true) {
+        if response.hook_on_failure_supported == Some(true) {
             return None;
         }
-        let guard = guards.find(|hook| HookRefusal::of(&hook.event).is_blocking())?;
+        let guard = guards.find(|hook| HookDenial::for_event(&hook.event).is_blocking())?;
         let event = &guard.event;
         Some(format!("the CLI does not support fail-closed hooks, such as the one for {event}"))
     }
 
-    /// Versions differ in the mode that they start in, and in some the host is never asked.
+    /// Warns if the default permission mode of this CLI version bypasses the permission callback.
     fn check_mode(&mut self, mode: Option<PermissionMode>) {
         use PermissionMode::{Auto, BypassPermissions, DontAsk};
         if let Some(mode @ (Auto | BypassPermissions | DontAsk)) = mode
             && self.plan.relies_on_default_mode
         {
-            self.out.warn(Notice::ModeWithoutQuestions(mode));
+            self.out.warn(RunWarning::ModeBypassesCallback(mode));
         }
     }
 
-    /// Serves the requests that the answer says are open, as if they had just come.
-    fn ask_again(&mut self, success: &ControlSuccess, now: Duration) {
+    /// Serves the requests that the response reports as pending, as if they had just arrived.
+    fn replay_pending_requests(&mut self, success: &ControlSuccess, now: Duration) {
         let pending = success
             .pending_permission_requests
             .iter()
@@ -161,19 +166,19 @@ impl Machine {
             if let Ok(request) = control::<CliControlRequest>(&line)
                 && self.handshake.is_new(&request.request_id)
             {
-                self.asked(Box::new(request), &line, now);
+                self.serve_request(Box::new(request), &line, now);
             }
         }
     }
 
     fn reject(&mut self, mut reason: String, now: Duration) {
         truncate(&mut reason, MAX_REASON_BYTES);
-        self.fail(Failure::InitializeRejected(reason), now);
+        self.fail(RunFailure::InitializeRejected(reason), now);
     }
 
     pub(super) fn handshake_tick(&mut self, now: Duration) {
         if self.handshake.deadline().is_some_and(|deadline| deadline <= now) {
-            self.fail(Failure::InitializeTimeout(self.plan.limits.initialize), now);
+            self.fail(RunFailure::InitializeTimeout(self.plan.limits.initialize), now);
         }
     }
 }

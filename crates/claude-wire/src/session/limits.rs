@@ -8,39 +8,39 @@ use super::shutdown::GracePeriods;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionLimits {
-    /// How long the handshake may take.
+    /// The timeout of the handshake.
     pub initialize: Duration,
-    /// Operations that may wait for the handshake.
+    /// The maximum number of operations that wait for the handshake.
     pub waiting_operations: usize,
-    /// Operations that may wait for their answer, the handshake included.
+    /// The maximum number of operations in flight, including the handshake.
     pub pending_operations: usize,
-    /// Hook and permission callbacks that run at a time.
+    /// The concurrency limit of hook and permission callbacks.
     pub running_callbacks: usize,
-    /// Those that may wait for their turn to run; beyond it they are refused.
+    /// The maximum number of queued callbacks. Requests beyond it are denied.
     pub waiting_callbacks: usize,
-    /// Messages for in-process servers that are served at a time.
+    /// The concurrency limit of messages for in-process MCP servers.
     pub running_mcp: usize,
-    /// Those that may wait; beyond it they are answered with an error.
+    /// The maximum number of queued messages. The response to messages beyond it is an error.
     pub waiting_mcp: usize,
-    /// How long a cancelled callback may go on.
+    /// The grace period of a cancelled callback before it is aborted.
     pub cancel_grace: Duration,
-    /// Bytes that may wait to be written before messages wait and operations are refused.
+    /// The capacity of the write buffer in bytes. Beyond it messages wait and operations are rejected.
     pub unwritten_bytes: usize,
-    /// The most bytes of requests of the CLI that are pending at a time. Beyond it requests are
-    /// refused like those beyond `waiting_callbacks`, unless none is pending.
+    /// The maximum total size of pending requests of the CLI, in bytes. Requests beyond it are denied
+    /// like those beyond `waiting_callbacks`, unless none is pending.
     pub request_bytes: usize,
-    /// The most bytes of responses that wait to be written while the CLI does not read stdin. The
-    /// run fails when more have waited for `stdin_stall` without a byte being written, and at once
-    /// when four times as many wait, not counting the newest response.
+    /// The maximum total size of unwritten responses while the CLI does not read stdin, in bytes. The
+    /// run fails if more were unwritten for `stdin_stall` without any progress, and at once if four
+    /// times as many are unwritten, not counting the newest response.
     pub unwritten_response_bytes: usize,
-    /// How long the CLI may leave stdin unread after `unwritten_response_bytes` was exceeded.
+    /// The time that the CLI may leave stdin unread after `unwritten_response_bytes` was exceeded.
     pub stdin_stall: Duration,
-    /// How long the process may take at each step of its shutdown.
+    /// The grace periods of the shutdown sequence.
     pub grace: GracePeriods,
-    /// How long a stdout that another process holds open is read after the last byte.
+    /// The time after the last byte for which a stdout that another process keeps open is read.
     pub held_open_quiet: Duration,
-    /// How long it is read at most.
-    pub held_open_most: Duration,
+    /// The maximum time for which such a stdout is read after the exit.
+    pub held_open_max: Duration,
 }
 
 impl Default for SessionLimits {
@@ -60,22 +60,22 @@ impl Default for SessionLimits {
             stdin_stall: Duration::from_secs(5),
             grace: GracePeriods::default(),
             held_open_quiet: Duration::from_millis(100),
-            held_open_most: Duration::from_secs(2),
+            held_open_max: Duration::from_secs(2),
         }
     }
 }
 
-/// The limits of a query.
+/// The timeouts of a query and its rules for the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueryLimits {
-    /// How long background work may hold the run after a result; none if there is no limit.
+    /// The maximum time that background tasks delay the end after a result. `None` for no limit.
     pub background_ceiling: Option<Duration>,
-    /// How long the CLI may be silent before its result; none if there is no limit.
+    /// The maximum time without output before the result. `None` for no limit.
     pub idle_timeout: Option<Duration>,
-    /// Whether background shells hold the run too. Some of them are servers, which never end.
+    /// Whether background shells delay the end too. Some of them are servers, which never exit.
     pub wait_for_shells: bool,
-    /// Whether an exit that is no success after a result that is no error fails the run.
+    /// Whether a failed exit after a result that is not an error fails the run.
     pub strict_exit_status: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The machine: takes events, gives back effects.
+//! The machine: takes events and returns effects.
 
 use std::time::Duration;
 
@@ -8,7 +8,9 @@ use serde::de::IgnoredAny;
 use super::Exit;
 use super::callbacks::Callbacks;
 use super::cost::{Cost, Ledger};
-use super::event::{CallKey, CallOutcome, Effect, Event, Failure, Notice, Plan, Refusal, Run};
+use super::event::{
+    CallbackKey, CallbackOutcome, Effect, Event, Plan, Rejection, RunFailure, RunMode, RunWarning,
+};
 use super::evidence::Evidence;
 use super::handshake::Handshake;
 use super::operations::Operations;
@@ -19,18 +21,19 @@ use super::query::Query;
 use super::queue::Queue;
 use super::shutdown::Shutdown;
 use super::stop::StopReason;
-use super::turns::{SeenResult, Turns};
+use super::turns::{ResultSummary, Turns};
 use crate::envelope::Envelope;
 use crate::frame::Oversized;
 use crate::id::RequestId;
 use crate::message::{Body, Malformed, Message};
 use crate::repair;
 
-/// The most malformed lines in a row in a query. More end it: whatever writes them is not the CLI.
+/// The maximum number of consecutive malformed lines in a query. More mean that the program is not
+/// the CLI, and end the query.
 const MAX_MALFORMED_LINES: usize = 4;
 
-/// Decides what happens in the life of one CLI process. It is told what happened and when, and
-/// says what is to be done; it does nothing itself.
+/// Decides what happens in a run of one CLI process: takes events with their times, and returns the
+/// effects that the driver must perform. Performs no I/O itself.
 #[derive(Debug)]
 pub struct Machine {
     pub(super) plan: Plan,
@@ -42,29 +45,29 @@ pub struct Machine {
     pub(super) turns: Turns,
     pub(super) orphans: Orphans,
     ledger: Ledger,
-    /// What only a query has.
+    /// The state of a query; `None` in a session.
     pub(super) query: Option<Query>,
     pub(super) process: ProcessState,
-    /// Why the process is being stopped, if it is.
+    /// The reason of the shutdown that is in progress.
     pub(super) stop_reason: Option<StopReason>,
     pub(super) shutdown: Shutdown,
     pub(super) last_result: Option<LastResult>,
-    /// Whether the host ended the input.
+    /// Whether the host has ended the input.
     pub(super) input_ended: bool,
-    /// When it was seen that nothing can be written, if the input was open then.
+    /// The time when a write failed while stdin was open.
     pub(super) write_failed: Option<Duration>,
-    /// Since when too many bytes of responses wait without a byte having been written.
+    /// The time since which too many bytes of responses are unwritten without any progress.
     pub(super) stdin_unread_since: Option<Duration>,
     pub(super) evidence: Evidence,
-    /// The end of the output, if it is half a line.
-    pub(super) half_line: Option<Bytes>,
-    /// How many lines in a row were none of the protocol.
+    /// The end of stdout, if it is an incomplete line.
+    pub(super) partial_line: Option<Bytes>,
+    /// The number of consecutive malformed lines.
     malformed: usize,
-    /// What later calls are told, once all is over.
-    pub(super) over: Option<Refusal>,
+    /// The rejection of later commands, once the run has ended.
+    pub(super) rejection_after_end: Option<Rejection>,
 }
 
-/// The last result that came.
+/// The last result of the CLI.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastResult {
     pub(super) is_error: bool,
@@ -72,14 +75,14 @@ pub(super) struct LastResult {
 }
 
 impl Machine {
-    /// A machine for this plan. Its first effects wait already.
+    /// Creates a machine. Its first effects are available at once.
     pub fn new(plan: Plan) -> Self {
         let query = match &plan.run {
-            Run::Query { prompt, limits } => {
+            RunMode::Query { prompt, limits } => {
                 let one_way = prompt.is_none() && plan.initialize.is_none();
                 Some(Query::new(prompt.clone(), one_way, *limits))
             }
-            Run::Session => None,
+            RunMode::Session => None,
         };
         let limits = plan.limits;
         let mut machine = Self {
@@ -100,52 +103,54 @@ impl Machine {
             write_failed: None,
             stdin_unread_since: None,
             evidence: Evidence::default(),
-            half_line: None,
+            partial_line: None,
             malformed: 0,
-            over: None,
+            rejection_after_end: None,
             plan,
         };
         machine.begin();
         machine
     }
 
-    /// Takes an event. `now` is the time since the start and never goes back.
+    /// Handles an event. `now` is the time since the start and must not decrease.
     ///
-    /// Only a tick makes timers fire: what arrived before it wins.
+    /// Timers fire only on [`Event::Tick`], so that events that arrived before it take precedence.
     pub fn handle(&mut self, event: Event, now: Duration) {
-        if self.over.is_some() {
-            return self.after_the_end(&event);
+        if self.rejection_after_end.is_some() {
+            return self.handle_after_end(&event);
         }
         match event {
-            Event::Line(line) => self.line(line, now),
-            Event::Oversized(line) => self.oversized(&line, now),
-            Event::LastLine(line) => self.last_line(line, now),
-            Event::OutputEnded(error) => self.output_ended(error, now),
-            Event::Exited(exit) => self.exited(exit, now),
-            Event::Written(bytes) => self.written(bytes, now),
-            Event::WriteFailed(reason) => self.write_failed(reason, now),
+            Event::Line(line) => self.on_line(line, now),
+            Event::Oversized(line) => self.on_oversized(&line, now),
+            Event::LastLine(line) => self.on_last_line(line, now),
+            Event::StdoutEnded(error) => self.on_stdout_end(error, now),
+            Event::Exited(exit) => self.on_exit(exit, now),
+            Event::Written(bytes) => self.on_written(bytes, now),
+            Event::WriteFailed(reason) => self.on_write_failure(reason, now),
             Event::Tick => self.tick(now),
             Event::Send { waiter, message } => self.send(waiter, message, now),
-            Event::Ask { waiter, request, limit } => self.ask(waiter, request, limit, now),
+            Event::Request { waiter, request, timeout } => {
+                self.request(waiter, request, timeout, now);
+            }
             Event::Forget(waiter) => self.forget(waiter, now),
             Event::EndInput(waiter) => self.end_input(waiter, now),
             Event::Stop => self.stop(now),
-            Event::CallbackDone { key, outcome } => self.callback_done(key, outcome),
+            Event::CallbackDone { key, outcome } => self.on_callback_done(key, outcome),
         }
         self.check_stdin(now);
-        self.note_callbacks(now);
-        self.close_if_settled(now);
-        self.end_if_over(now);
+        self.record_pending_callbacks(now);
+        self.close_stdin_if_settled(now);
+        self.end_if_finished(now);
     }
 
-    /// The next thing to do.
+    /// Returns the next effect to perform.
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.out.pop()
     }
 
-    /// When a tick is due at the latest.
+    /// Returns the time when the next [`Event::Tick`] is due.
     pub fn wake_at(&self) -> Option<Duration> {
-        if self.over.is_some() {
+        if self.rejection_after_end.is_some() {
             return None;
         }
         let ends = match self.process.exited {
@@ -162,9 +167,9 @@ impl Machine {
         ])
     }
 
-    /// Whether the output must be read although nobody takes the messages: an operation or a stop
-    /// is pending, or the CLI may ask a callback. The CLI begins turns by itself, and not every
-    /// version says so, hence callbacks count for as long as the CLI can be answered.
+    /// Returns whether stdout must be read although no reader takes the messages: an operation or a
+    /// stop is pending, or the CLI may send a request for a callback. The CLI starts turns by itself,
+    /// and not every version reports that, so registered callbacks count while stdin is open.
     pub fn has_waiters(&self) -> bool {
         let plan = &self.plan;
         let has_callbacks = !plan.hooks.is_empty()
@@ -172,8 +177,8 @@ impl Machine {
             || plan.permissions
             || plan.elicitation
             || plan.dialogs;
-        let can_be_answered = self.out.is_open() && self.process.exited.is_none();
-        self.over.is_none()
+        let accepts_responses = self.out.is_open() && self.process.exited.is_none();
+        self.rejection_after_end.is_none()
             && (self.handshake.is_pending()
                 || !self.operations.is_empty()
                 || !self.queue.is_empty()
@@ -181,201 +186,202 @@ impl Machine {
                 || self.stop_reason.is_some()
                 || self.input_ended
                 || self.callbacks.next_deadline().is_some()
-                || self.callbacks.open_requests() > 0
-                || (has_callbacks && can_be_answered))
+                || self.callbacks.pending_count() > 0
+                || (has_callbacks && accepts_responses))
     }
 
-    /// What is known about the run, for a diagnostic.
+    /// Returns the facts about the run that a diagnosis needs.
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// A whole line. Most are only passed on, so that costs nearly nothing.
-    fn line(&mut self, line: Bytes, now: Duration) {
-        self.output(&line, now);
-        let Ok(envelope) = Envelope::read(&line) else { return self.troubled_line(line, now) };
+    /// Handles a complete line. Most lines are delivered unchanged, which must be cheap.
+    fn on_line(&mut self, line: Bytes, now: Duration) {
+        self.record_output(&line, now);
+        let Ok(envelope) = Envelope::read(&line) else { return self.malformed_line(line, now) };
         self.malformed = 0;
         if !envelope.is_passed_on() {
-            return self.act(&envelope, &line, now);
+            return self.dispatch(&envelope, &line, now);
         }
         self.deliver(line);
     }
 
-    /// A line of the protocol that may mean something.
-    fn act(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
-        self.note_line(envelope, now);
+    /// Handles a protocol line that may change the state.
+    fn dispatch(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+        self.record_line(envelope, now);
         match &*envelope.kind {
-            "control_request" => self.control_request(line, now),
-            "control_response" => self.control_response(envelope, line, now),
-            "control_cancel_request" => self.control_cancel(envelope, line, now),
+            "control_request" => self.on_control_request(line, now),
+            "control_response" => self.on_control_response(envelope, line, now),
+            "control_cancel_request" => self.on_cancel_request(envelope, line, now),
             "keep_alive" | "transcript_mirror" => {}
-            _ => self.message(envelope, line, now),
+            _ => self.on_message(envelope, line, now),
         }
     }
 
-    /// Notes what is needed later of a line.
-    fn note_line(&mut self, envelope: &Envelope<'_>, now: Duration) {
-        self.evidence.envelope(envelope);
+    /// Records what is needed later from a line.
+    fn record_line(&mut self, envelope: &Envelope<'_>, now: Duration) {
+        self.evidence.record_envelope(envelope);
         if envelope.kind == "result" {
             self.last_result = Some(LastResult { is_error: envelope.is_error, at: now });
         }
         if let Some(query) = &mut self.query {
-            query.note_line(envelope);
+            query.record_line(envelope);
         }
     }
 
-    fn message(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+    fn on_message(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
         let is_result = envelope.kind == "result";
-        let cost = if is_result { self.enter_cost(line) } else { None };
-        let seen = SeenResult { oversized: false, cost };
-        self.turns.before(envelope, false, &mut self.out);
+        let cost = if is_result { self.record_cost(line) } else { None };
+        let summary = ResultSummary { oversized: false, cost };
+        self.turns.before_delivery(envelope, false, &mut self.out);
         if !envelope.sdk_host_only {
             self.deliver(line.clone());
         }
-        self.turns.after(envelope, seen, &mut self.out);
+        self.turns.after_delivery(envelope, summary, &mut self.out);
         self.continue_stop(is_result, now);
     }
 
-    /// Enters the cost that a result reports, if it can be read.
-    fn enter_cost(&mut self, line: &Bytes) -> Option<Cost> {
+    /// Records the cost in a result, and returns it if the result can be decoded.
+    fn record_cost(&mut self, line: &Bytes) -> Option<Cost> {
         let body = Message::decode(line.clone()).map(|message| message.body);
         let cost = if let Ok(Body::Result(result)) = body {
-            Some(self.ledger.enter(&result))
+            Some(self.ledger.record(&result))
         } else {
-            self.ledger.miss();
+            self.ledger.mark_incomplete();
             None
         };
         self.out.push(Effect::Cost(self.ledger.run()));
         cost
     }
 
-    /// Notes that no result will report the cost of a turn that runs.
-    pub(super) fn note_cut_off(&mut self) {
-        if self.turns.any_started() {
-            self.ledger.miss();
+    /// Marks the cost as incomplete if a turn is running, because no result will report its cost.
+    pub(super) fn mark_cost_incomplete(&mut self) {
+        if self.turns.has_started() {
+            self.ledger.mark_incomplete();
             self.out.push(Effect::Cost(self.ledger.run()));
         }
     }
 
-    /// A line that cannot be read as it is: with broken characters mended it may mean something.
-    fn troubled_line(&mut self, line: Bytes, now: Duration) {
-        let mended = repair::repaired(&line);
-        let envelope = mended.as_deref().and_then(|mended| Envelope::read(mended).ok());
+    /// Handles a line that is not valid JSON: repairs it if its characters are damaged in a known way.
+    fn malformed_line(&mut self, line: Bytes, now: Duration) {
+        let repaired = repair::repaired(&line);
+        let envelope = repaired.as_deref().and_then(|repaired| Envelope::read(repaired).ok());
         if let Some(envelope) = envelope {
             self.malformed = 0;
-            return self.act(&envelope, &line, now);
+            return self.dispatch(&envelope, &line, now);
         }
-        self.evidence.other_line(&line);
+        self.evidence.record_malformed_line(&line);
         let Err(malformed) = Message::decode(line.clone()) else { return self.deliver(line) };
         self.malformed += 1;
-        let ends_it = self.query.is_some() && self.malformed > MAX_MALFORMED_LINES;
-        if ends_it && !self.has_its_result() && self.stop_reason.is_none() {
-            self.fail(Failure::TooManyMalformed(self.malformed, malformed), now);
+        let is_too_many = self.query.is_some() && self.malformed > MAX_MALFORMED_LINES;
+        if is_too_many && !self.query_has_result() && self.stop_reason.is_none() {
+            self.fail(RunFailure::TooManyMalformedLines(self.malformed, malformed), now);
         } else if !self.has_failed() {
-            self.out.warn(Notice::Malformed(malformed));
+            self.out.warn(RunWarning::Malformed(malformed));
         }
     }
 
-    fn oversized(&mut self, line: &Oversized, now: Duration) {
-        self.output(&line.tail, now);
+    fn on_oversized(&mut self, line: &Oversized, now: Duration) {
+        self.record_output(&line.tail, now);
         self.malformed = 0;
         let envelope = Envelope::of_oversized(line);
-        if self.query.is_some() && !self.has_its_result() && self.stop_reason.is_none() {
-            return self.fail(Failure::LineTooLong(line.size), now);
+        if self.query.is_some() && !self.query_has_result() && self.stop_reason.is_none() {
+            return self.fail(RunFailure::LineTooLong(line.size), now);
         }
-        self.note_line(&envelope, now);
+        self.record_line(&envelope, now);
         let kind = Some(&*envelope.kind).filter(|kind| !kind.is_empty()).map(str::to_owned);
-        self.out.warn(Notice::OversizedLine { size: line.size, kind });
+        self.out.warn(RunWarning::OversizedLine { size: line.size, kind });
         match &*envelope.kind {
-            "control_request" => self.oversized_request(&envelope, line.size),
-            "control_response" => self.oversized_response(&envelope, line.size, now),
+            "control_request" => self.on_oversized_request(&envelope, line.size),
+            "control_response" => self.on_oversized_response(&envelope, line.size, now),
             "result" => {
-                self.ledger.miss();
+                self.ledger.mark_incomplete();
                 self.out.push(Effect::Cost(self.ledger.run()));
-                let seen = SeenResult { oversized: true, cost: None };
-                self.turns.before(&envelope, true, &mut self.out);
-                self.turns.after(&envelope, seen, &mut self.out);
+                let summary = ResultSummary { oversized: true, cost: None };
+                self.turns.before_delivery(&envelope, true, &mut self.out);
+                self.turns.after_delivery(&envelope, summary, &mut self.out);
                 self.continue_stop(true, now);
             }
             _ => {}
         }
     }
 
-    fn control_response(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+    fn on_control_response(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
         let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else {
-            let reason = "a control response without `request_id`";
-            return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
+            let reason = "control response without `request_id`";
+            return self.out.warn(RunWarning::Malformed(Malformed::new(line.clone(), reason)));
         };
-        if self.handshake.is_its_answer(&id) {
-            self.handshake_answered(line, now);
+        if self.handshake.is_response_to(&id) {
+            self.on_handshake_response(line, now);
         } else {
-            self.operations.answered(&id, line, &mut self.out);
+            self.operations.on_response(&id, line, &mut self.out);
         }
     }
 
-    fn oversized_response(&mut self, envelope: &Envelope<'_>, size: u64, now: Duration) {
+    fn on_oversized_response(&mut self, envelope: &Envelope<'_>, size: u64, now: Duration) {
         let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else { return };
-        if self.handshake.is_its_answer(&id) {
-            self.handshake_answered_too_long(envelope.subtype.as_deref(), now);
+        if self.handshake.is_response_to(&id) {
+            self.on_oversized_handshake_response(envelope.subtype.as_deref(), now);
         } else {
-            self.operations.answered_too_long(&id, size, &mut self.out);
+            self.operations.on_oversized_response(&id, size, &mut self.out);
         }
     }
 
-    /// The end of the output, without a line break: half a line, unless it is whole JSON.
-    fn last_line(&mut self, line: Bytes, now: Duration) {
-        let is_whole = serde_json::from_slice::<IgnoredAny>(&line).is_ok()
+    /// Handles the end of stdout without a line break: an incomplete line, unless it is a complete
+    /// JSON object.
+    fn on_last_line(&mut self, line: Bytes, now: Duration) {
+        let is_complete = serde_json::from_slice::<IgnoredAny>(&line).is_ok()
             && line.trim_ascii_start().starts_with(b"{");
-        if is_whole {
-            return self.line(line, now);
+        if is_complete {
+            return self.on_line(line, now);
         }
-        self.output(&line, now);
-        self.half_line = Some(line);
+        self.record_output(&line, now);
+        self.partial_line = Some(line);
     }
 
-    fn output(&mut self, line: &[u8], now: Duration) {
-        self.process.output(now);
+    fn record_output(&mut self, line: &[u8], now: Duration) {
+        self.process.record_output(now);
         if self.handshake.is_pending() {
-            self.evidence.before_handshake(line);
+            self.evidence.record_before_handshake(line);
         }
     }
 
-    fn output_ended(&mut self, error: Option<String>, now: Duration) {
+    fn on_stdout_end(&mut self, error: Option<String>, now: Duration) {
         self.process.stdout_ended.get_or_insert(now);
         if error.is_some() {
             self.evidence.read_error = error;
         }
-        // No answer can come any more.
-        let refusal = if self.handshake.is_pending() {
-            Refusal::NotInitialized
+        // No response can arrive any more.
+        let rejection = if self.handshake.is_pending() {
+            Rejection::NotInitialized
         } else {
-            Refusal::Closed("the CLI closed its output".to_owned())
+            Rejection::Closed("the CLI closed stdout".to_owned())
         };
-        self.refuse_waiting(&refusal, now);
+        self.reject_pending(&rejection, now);
         self.continue_stop(false, now);
     }
 
-    fn exited(&mut self, exit: Exit, now: Duration) {
+    fn on_exit(&mut self, exit: Exit, now: Duration) {
         self.process.exited.get_or_insert((exit, now));
     }
 
-    fn written(&mut self, bytes: usize, now: Duration) {
+    fn on_written(&mut self, bytes: usize, now: Duration) {
         self.out.written(bytes);
         self.stdin_unread_since = None;
         self.write_messages();
-        self.close_when_written(now);
+        self.close_stdin_when_written(now);
     }
 
-    /// Not an error by itself: the end of the process follows, and says more.
-    fn write_failed(&mut self, reason: String, now: Duration) {
-        if !self.out.break_input() {
+    /// Not an error by itself: the exit of the process follows, and explains more.
+    fn on_write_failure(&mut self, reason: String, now: Duration) {
+        if !self.out.mark_broken() {
             return;
         }
         self.write_failed = Some(now);
-        let refusal = Refusal::Closed(reason.clone());
+        let rejection = Rejection::Closed(reason.clone());
         self.evidence.write_error = Some(reason);
-        self.refuse_queued(&refusal, now);
-        self.callbacks.close_all(now, &mut self.out);
+        self.reject_queued(&rejection, now);
+        self.callbacks.cancel_all(now, &mut self.out);
     }
 
     fn tick(&mut self, now: Duration) {
@@ -386,11 +392,11 @@ impl Machine {
         self.stop_tick(now);
     }
 
-    fn callback_done(&mut self, key: CallKey, outcome: CallOutcome) {
-        self.callbacks.done(key, outcome, &mut self.out);
+    fn on_callback_done(&mut self, key: CallbackKey, outcome: CallbackOutcome) {
+        self.callbacks.on_done(key, outcome, &mut self.out);
     }
 
-    /// A message for whoever reads messages. After a failure there is nothing more to read.
+    /// Delivers a message to the readers, unless the run has failed.
     fn deliver(&mut self, line: Bytes) {
         if !self.has_failed() {
             self.out.push(Effect::Deliver(line));

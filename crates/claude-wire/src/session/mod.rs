@@ -1,22 +1,24 @@
-//! What must happen next: the session machine, piece by piece. No I/O and no clock; time is an
+//! The session machine: decides what happens in a run, without I/O and without a clock. Time is an
 //! event like any other.
 //!
-//! What passes between the machine and its driver is exhaustive: a new event or effect does not
-//! compile until it is handled. The crates of this workspace depend on each other with exact versions.
+//! The enums between the machine and its driver are exhaustive, so that a new event or effect does
+//! not compile until it is handled. The crates of this workspace depend on each other with exact
+//! versions.
 
-#![expect(clippy::exhaustive_enums, reason = "the seam between machine and driver is closed")]
+#![expect(clippy::exhaustive_enums, reason = "the driver must handle every variant")]
 
 mod background;
 mod backlog;
 mod callbacks;
-mod calls;
 mod cost;
-mod ending;
+mod end;
 mod event;
 mod evidence;
 mod exit;
-mod fail_rule;
+mod failure_rule;
 mod handshake;
+mod hook_denial;
+mod host_commands;
 mod limits;
 mod machine;
 mod operations;
@@ -25,20 +27,19 @@ mod outbox;
 mod process;
 mod query;
 mod queue;
-mod refusal;
 mod requests;
 mod shorten;
 mod shutdown;
 mod stop;
 mod turns;
 
-pub use backlog::{Backlog, BacklogLimits, Subscriber, Taken};
+pub use backlog::{Backlog, BacklogLimits, BacklogRead, Subscriber};
 pub use cost::{Cost, RunCost, Tokens};
 pub use event::*;
 pub use evidence::Evidence;
 pub use exit::Exit;
+pub use hook_denial::HookDenial;
 pub use limits::{QueryLimits, SessionLimits};
 pub use machine::Machine;
-pub use refusal::HookRefusal;
 pub use requests::QUESTION_TOOL;
 pub use shutdown::{GracePeriods, Shutdown, ShutdownStep};

@@ -1,11 +1,11 @@
-//! Questions to the CLI that wait for their answers.
+//! Control requests to the CLI that are in flight.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::event::{Effect, Refusal, Settled, Waiter};
+use super::event::{Completion, Effect, Rejection, Waiter};
 use super::limits::SessionLimits;
 use super::outbox::Outbox;
 use super::shorten::{MAX_NAME_BYTES, shorten};
@@ -19,20 +19,20 @@ use crate::id::RequestId;
 pub(super) struct Operations {
     last_id: u64,
     suffix: u32,
-    /// Of the host's own.
-    most: usize,
-    /// Messages of servers inside the host: every call that runs may send some, and none of them
-    /// takes the place of an interrupt.
-    most_of_servers: usize,
-    pending: BTreeMap<RequestId, Pending>,
+    /// The maximum number of operations in flight.
+    max_pending: usize,
+    /// The maximum number of messages of in-process MCP servers in flight. Every running tool call may
+    /// send some; a limit of their own keeps them from blocking an interrupt.
+    max_pending_mcp: usize,
+    pending: BTreeMap<RequestId, PendingOperation>,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct PendingOperation {
     waiter: Waiter,
-    limit: Duration,
+    timeout: Duration,
     deadline: Duration,
-    of_a_server: bool,
+    is_mcp: bool,
 }
 
 impl Operations {
@@ -40,13 +40,13 @@ impl Operations {
         Self {
             last_id: 0,
             suffix,
-            most: limits.pending_operations,
-            most_of_servers: limits.running_mcp.saturating_mul(2),
+            max_pending: limits.pending_operations,
+            max_pending_mcp: limits.running_mcp.saturating_mul(2),
             pending: BTreeMap::new(),
         }
     }
 
-    /// The line of a request, with an id of its own.
+    /// Encodes a request with a new ID.
     pub(super) fn encode(
         &mut self,
         request: HostRequest,
@@ -58,57 +58,57 @@ impl Operations {
         Ok((id, line))
     }
 
-    /// Writes a request and waits for its answer.
-    pub(super) fn ask(
+    /// Writes a request and registers its waiter.
+    pub(super) fn send(
         &mut self,
         waiter: Waiter,
         request: HostRequest,
-        limit: Duration,
+        timeout: Duration,
         now: Duration,
         must_have_room: bool,
         out: &mut Outbox,
     ) {
-        let of_a_server = matches!(request, HostRequest::McpMessage(_));
-        let most = if of_a_server { self.most_of_servers } else { self.most };
-        let alike = self.pending.values().filter(|pending| pending.of_a_server == of_a_server);
-        if alike.count() >= most {
-            return out.settle(waiter, Settled::Refused(Refusal::TooManyPending));
+        let is_mcp = matches!(request, HostRequest::McpMessage(_));
+        let limit = if is_mcp { self.max_pending_mcp } else { self.max_pending };
+        let same_kind = self.pending.values().filter(|pending| pending.is_mcp == is_mcp);
+        if same_kind.count() >= limit {
+            return out.complete(waiter, Completion::Rejected(Rejection::TooManyPending));
         }
         let (id, line) = match self.encode(request) {
             Ok(encoded) => encoded,
             Err(error) => {
-                let refusal = Refusal::Unencodable(error.reason().to_owned());
-                return out.settle(waiter, Settled::Refused(refusal));
+                let rejection = Rejection::Unencodable(error.reason().to_owned());
+                return out.complete(waiter, Completion::Rejected(rejection));
             }
         };
         if must_have_room && !out.has_room(line.len()) {
-            return out.settle(waiter, Settled::Refused(Refusal::TooManyPending));
+            return out.complete(waiter, Completion::Rejected(Rejection::TooManyPending));
         }
-        let deadline = now.saturating_add(limit);
-        // Registered before it is written, so that no answer can come too early.
-        self.pending.insert(id, Pending { waiter, limit, deadline, of_a_server });
+        let deadline = now.saturating_add(timeout);
+        // Registered before the write, so that no response can arrive too early.
+        self.pending.insert(id, PendingOperation { waiter, timeout, deadline, is_mcp });
         out.write(line);
     }
 
-    /// Settles whoever waits for this answer. One that nobody waits for is dropped.
-    pub(super) fn answered(&mut self, id: &RequestId, line: &Bytes, out: &mut Outbox) {
+    /// Completes the operation of a response. A response without a pending request is discarded.
+    pub(super) fn on_response(&mut self, id: &RequestId, line: &Bytes, out: &mut Outbox) {
         if let Some(pending) = self.pending.remove(id) {
-            return out.settle(pending.waiter, settled(line));
+            return out.complete(pending.waiter, completion(line));
         }
-        let (request_id, late) = (id.clone(), self.was_asked(id));
-        out.push(Effect::Unclaimed { request_id, late });
+        let (request_id, late) = (id.clone(), self.was_sent(id));
+        out.push(Effect::UnmatchedResponse { request_id, late });
     }
 
-    fn was_asked(&self, id: &RequestId) -> bool {
+    fn was_sent(&self, id: &RequestId) -> bool {
         let number = id.as_str().strip_suffix(&format!("_{:08x}", self.suffix));
         let number = number.and_then(|id| id.strip_prefix("req_")?.parse::<u64>().ok());
         number.is_some_and(|number| (1..=self.last_id).contains(&number))
     }
 
-    /// Settles whoever waits for an answer that was too long.
-    pub(super) fn answered_too_long(&mut self, id: &RequestId, size: u64, out: &mut Outbox) {
+    /// Completes the operation of a response that exceeds the line length limit.
+    pub(super) fn on_oversized_response(&mut self, id: &RequestId, size: u64, out: &mut Outbox) {
         if let Some(pending) = self.pending.remove(id) {
-            out.settle(pending.waiter, Settled::Refused(Refusal::ResponseTooLarge(size)));
+            out.complete(pending.waiter, Completion::Rejected(Rejection::ResponseTooLarge(size)));
         }
     }
 
@@ -116,29 +116,30 @@ impl Operations {
         self.pending.retain(|_, pending| pending.waiter != waiter);
     }
 
-    /// Takes out everybody who waits.
+    /// Removes all pending operations and returns their waiters.
     pub(super) fn take_waiters(&mut self) -> Vec<Waiter> {
         let pending = std::mem::take(&mut self.pending).into_values();
         pending.map(|pending| pending.waiter).collect()
     }
 
-    /// Settles those whose time is over. If stdin is broken, that is why no answer came.
+    /// Rejects the operations that have timed out. If stdin is broken, that is the reason.
     pub(super) fn tick(&mut self, now: Duration, broken: Option<&str>, out: &mut Outbox) {
         if self.next_deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
         self.pending.retain(|request_id, pending| {
-            let waits = now < pending.deadline;
-            if !waits {
-                let refusal = match broken {
-                    Some(reason) => Refusal::Closed(reason.to_owned()),
-                    None => {
-                        Refusal::TimedOut { request_id: request_id.clone(), limit: pending.limit }
-                    }
+            let is_pending = now < pending.deadline;
+            if !is_pending {
+                let rejection = match broken {
+                    Some(reason) => Rejection::Closed(reason.to_owned()),
+                    None => Rejection::TimedOut {
+                        request_id: request_id.clone(),
+                        timeout: pending.timeout,
+                    },
                 };
-                out.settle(pending.waiter, Settled::Refused(refusal));
+                out.complete(pending.waiter, Completion::Rejected(rejection));
             }
-            waits
+            is_pending
         });
     }
 
@@ -151,19 +152,19 @@ impl Operations {
     }
 }
 
-/// What an answer says.
-fn settled(line: &Bytes) -> Settled {
-    let refusal = match control::<ControlResponse>(line).map(|answer| answer.response) {
-        Ok(ControlOutcome::Success(success)) => return Settled::Answered(success.response),
-        Ok(ControlOutcome::Error(failure)) => Refusal::Rejected(failure),
+/// Decodes a response.
+fn completion(line: &Bytes) -> Completion {
+    let rejection = match control::<ControlResponse>(line).map(|response| response.response) {
+        Ok(ControlOutcome::Success(success)) => return Completion::Response(success.response),
+        Ok(ControlOutcome::Error(failure)) => Rejection::ByCli(failure),
         Ok(ControlOutcome::Unknown(unknown)) => {
             let kind = shorten(&unknown.kind, MAX_NAME_BYTES);
-            Refusal::UndecodableResponse(format!("unknown kind of response: `{kind}`"))
+            Rejection::UndecodableResponse(format!("unknown kind of response: `{kind}`"))
         }
         Ok(ControlOutcome::Undecodable(undecodable)) => {
-            Refusal::UndecodableResponse(undecodable.reason)
+            Rejection::UndecodableResponse(undecodable.reason)
         }
-        Err(malformed) => Refusal::UndecodableResponse(malformed.reason),
+        Err(malformed) => Rejection::UndecodableResponse(malformed.reason),
     };
-    Settled::Refused(refusal)
+    Completion::Rejected(rejection)
 }

@@ -1,17 +1,17 @@
-//! Calls of the host that the CLI will not answer because it is about to exit. They are refused when
-//! it is known how it exited, so that their errors can say it.
+//! Commands of the host to which the CLI will not respond because it is about to exit. They are
+//! rejected once the exit status is known, so that their errors can contain it.
 
 use std::time::Duration;
 
-use super::event::{Refusal, Settled, Waiter};
+use super::event::{Completion, Rejection, Waiter};
 use super::machine::Machine;
 
-/// How long they wait for the exit at most, from the first of them on.
+/// The maximum time that they wait for the exit, measured from the first of them.
 const EXIT_REASON_GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
-    waiting: Vec<(Waiter, Refusal)>,
+    waiting: Vec<(Waiter, Rejection)>,
     deadline: Option<Duration>,
 }
 
@@ -30,28 +30,29 @@ impl Orphans {
 }
 
 impl Machine {
-    /// Refuses a call of the host: when it is known how the process exited, if that may be the reason
-    /// and not too many wait for it, otherwise at once.
-    pub(super) fn refuse(&mut self, waiter: Waiter, refusal: Refusal, now: Duration) {
-        let is_dying = !self.process.can_be_heard() && !self.has_failed() && self.over.is_none();
+    /// Rejects a command of the host: after the exit, if the exit may be the reason and there is room
+    /// to wait for it, otherwise at once.
+    pub(super) fn reject_command(&mut self, waiter: Waiter, rejection: Rejection, now: Duration) {
+        let is_exiting =
+            !self.process.can_respond() && !self.has_failed() && self.rejection_after_end.is_none();
         let has_room = self.orphans.waiting.len() < self.plan.limits.pending_operations;
-        if !is_dying || !has_room || !matches!(refusal, Refusal::Closed(_)) {
-            return self.out.settle(waiter, Settled::Refused(refusal));
+        if !is_exiting || !has_room || !matches!(rejection, Rejection::Closed(_)) {
+            return self.out.complete(waiter, Completion::Rejected(rejection));
         }
-        self.orphans.waiting.push((waiter, refusal));
+        self.orphans.waiting.push((waiter, rejection));
         self.orphans.deadline.get_or_insert(now.saturating_add(EXIT_REASON_GRACE));
         self.orphans_tick(now);
     }
 
     pub(super) fn orphans_tick(&mut self, now: Duration) {
         if self.orphans.deadline().is_some_and(|deadline| deadline <= now) {
-            self.refuse_orphans();
+            self.reject_orphans();
         }
     }
 
-    pub(super) fn refuse_orphans(&mut self) {
-        for (waiter, refusal) in std::mem::take(&mut self.orphans.waiting) {
-            self.out.settle(waiter, Settled::Refused(refusal));
+    pub(super) fn reject_orphans(&mut self) {
+        for (waiter, rejection) in std::mem::take(&mut self.orphans.waiting) {
+            self.out.complete(waiter, Completion::Rejected(rejection));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Effects in order, and the bytes that wait to be written to the CLI.
+//! The queue of effects, and the accounting of unwritten bytes.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::event::{Effect, Notice, Settled, Waiter};
+use super::event::{Completion, Effect, RunWarning, Waiter};
 use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::ControlResponse;
 use crate::error::DecodeError;
@@ -17,12 +17,12 @@ pub(super) struct Outbox {
     effects: VecDeque<Effect>,
     unwritten: usize,
     limit: usize,
-    /// Responses among the unwritten bytes.
+    /// The responses among the unwritten bytes.
     unwritten_responses: usize,
     last_response: usize,
-    /// What the unwritten bytes are, in order; neighbours of one kind are one segment.
+    /// The kinds of the unwritten bytes, in order; adjacent bytes of one kind form one segment.
     segments: VecDeque<Segment>,
-    input: Input,
+    stdin: StdinState,
 }
 
 #[derive(Debug)]
@@ -31,13 +31,13 @@ struct Segment {
     is_response: bool,
 }
 
-/// What can be done with the input of the process.
+/// The state of the stdin of the process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Input {
+enum StdinState {
     Open,
-    /// Nothing arrives there any more.
+    /// Writing has failed.
     Broken,
-    /// It was closed from here.
+    /// The machine has closed it.
     Closed,
 }
 
@@ -50,7 +50,7 @@ impl Outbox {
             unwritten_responses: 0,
             last_response: 0,
             segments: VecDeque::new(),
-            input: Input::Open,
+            stdin: StdinState::Open,
         }
     }
 
@@ -62,17 +62,17 @@ impl Outbox {
         self.effects.pop_front()
     }
 
-    /// Warns. Texts of the CLI are shortened here, for whoever keeps or shows the warning.
-    pub(super) fn warn(&mut self, mut notice: Notice) {
-        notice.shorten();
-        self.push(Effect::Warn(notice));
+    /// Adds a warning, after shortening the texts of the CLI in it.
+    pub(super) fn warn(&mut self, mut warning: RunWarning) {
+        warning.shorten();
+        self.push(Effect::Warn(warning));
     }
 
-    pub(super) fn settle(&mut self, waiter: Waiter, settled: Settled) {
-        self.push(Effect::Settle(waiter, settled));
+    pub(super) fn complete(&mut self, waiter: Waiter, completion: Completion) {
+        self.push(Effect::Complete(waiter, completion));
     }
 
-    /// Writes a line. What comes after the close is dropped.
+    /// Writes a line. Discards it if stdin is no longer open.
     pub(super) fn write(&mut self, line: Bytes) {
         self.enqueue(line, false);
     }
@@ -94,36 +94,36 @@ impl Outbox {
     }
 
     /// Responds to a request of the CLI. Responses have a limit of their own.
-    pub(super) fn answer(&mut self, request: &RequestId, answer: &Json) {
-        self.respond(FromHost::encode_success(request, answer));
+    pub(super) fn respond(&mut self, request: &RequestId, response: &Json) {
+        self.enqueue_response(FromHost::encode_success(request, response));
     }
 
     /// Responds to a request of the CLI with an error.
-    pub(super) fn answer_error(&mut self, request: &RequestId, reason: &str) {
+    pub(super) fn respond_error(&mut self, request: &RequestId, reason: &str) {
         let reason = shorten(reason, MAX_REASON_BYTES);
         let response = ControlResponse::error(request.clone(), &*reason);
-        self.respond(FromHost::Response(Box::new(response)).encode());
+        self.enqueue_response(FromHost::Response(Box::new(response)).encode());
     }
 
-    fn respond(&mut self, line: Result<Bytes, DecodeError>) {
-        // An answer holds texts and JSON text, so writing it cannot fail.
+    fn enqueue_response(&mut self, line: Result<Bytes, DecodeError>) {
+        // Responses consist of strings and JSON text, so encoding them cannot fail.
         if let Ok(line) = line {
             self.enqueue(line, true);
         }
     }
 
-    /// The bytes of responses that wait to be written.
+    /// Returns the size of the unwritten responses in bytes.
     pub(super) fn unwritten_responses(&self) -> usize {
         self.unwritten_responses
     }
 
-    /// The same without the newest response, which may be of any length.
+    /// Returns the same without the newest response, which may have any length.
     pub(super) fn older_responses(&self) -> usize {
         self.unwritten_responses.saturating_sub(self.last_response)
     }
 
-    /// Whether a line of this length may be added to what waits to be written. An empty buffer
-    /// takes a line of any length, or it would wait for ever.
+    /// Returns whether the write buffer has room for a line of this length. An empty buffer accepts a
+    /// line of any length, which would otherwise never be sent.
     pub(super) fn has_room(&self, length: usize) -> bool {
         self.unwritten == 0 || self.unwritten.saturating_add(length) <= self.limit
     }
@@ -144,28 +144,28 @@ impl Outbox {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.input == Input::Open
+        self.stdin == StdinState::Open
     }
 
-    /// Nothing more can be written. Whether that is news.
-    pub(super) fn break_input(&mut self) -> bool {
+    /// Marks stdin as broken and returns whether it was open before.
+    pub(super) fn mark_broken(&mut self) -> bool {
         self.unwritten = 0;
         self.unwritten_responses = 0;
         self.segments.clear();
-        let news = self.input == Input::Open;
-        if news {
-            self.input = Input::Broken;
+        let was_open = self.stdin == StdinState::Open;
+        if was_open {
+            self.stdin = StdinState::Broken;
         }
-        news
+        was_open
     }
 
-    /// Closes the input. Whether it was not closed before.
-    pub(super) fn close_input(&mut self) -> bool {
-        let news = self.input != Input::Closed;
-        if news {
-            self.input = Input::Closed;
-            self.push(Effect::CloseInput);
+    /// Closes stdin and returns whether it was not closed before.
+    pub(super) fn close(&mut self) -> bool {
+        let is_first = self.stdin != StdinState::Closed;
+        if is_first {
+            self.stdin = StdinState::Closed;
+            self.push(Effect::CloseStdin);
         }
-        news
+        is_first
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether more of its stdout can come.
+//! The state of the process and of its stdout.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ pub(super) struct ProcessState {
     pub(super) stdout_ended: Option<Duration>,
     pub(super) last_output: Duration,
     pub(super) any_output: bool,
-    /// How long a stdout that another process holds open is read, after the last byte and at most.
+    /// The times for which a stdout that another process keeps open is read: after the last byte, and
+    /// in total.
     held_open: (Duration, Duration),
 }
 
@@ -22,32 +23,32 @@ impl ProcessState {
             stdout_ended: None,
             last_output: Duration::ZERO,
             any_output: false,
-            held_open: (limits.held_open_quiet, limits.held_open_most),
+            held_open: (limits.held_open_quiet, limits.held_open_max),
         }
     }
 
-    pub(super) fn output(&mut self, now: Duration) {
+    pub(super) fn record_output(&mut self, now: Duration) {
         self.last_output = now;
         self.any_output = true;
     }
 
-    /// Whether the process lives and can still write to stdout.
-    pub(super) fn can_be_heard(&self) -> bool {
+    /// Returns whether the process is running and its stdout is open.
+    pub(super) fn can_respond(&self) -> bool {
         self.exited.is_none() && self.stdout_ended.is_none()
     }
 
-    /// Returns how the process ended, once nothing more can come from it.
-    pub(super) fn over(&self, now: Duration) -> Option<Exit> {
+    /// Returns the exit status, once stdout has been read to the end.
+    pub(super) fn final_exit(&self, now: Duration) -> Option<Exit> {
         let (exit, _) = self.exited?;
-        let over =
+        let is_final =
             self.stdout_ended.is_some() || self.held_open_until().is_some_and(|until| until <= now);
-        over.then_some(exit)
+        is_final.then_some(exit)
     }
 
-    /// Until when a stdout is read that outlived its process: another process may hold it open.
+    /// Returns the time until which stdout is read after the exit, if another process keeps it open.
     pub(super) fn held_open_until(&self) -> Option<Duration> {
         let (_, at) = self.exited.filter(|_| self.stdout_ended.is_none())?;
-        let (quiet, most) = self.held_open;
-        Some(self.last_output.max(at).saturating_add(quiet).min(at.saturating_add(most)))
+        let (quiet, max) = self.held_open;
+        Some(self.last_output.max(at).saturating_add(quiet).min(at.saturating_add(max)))
     }
 }

@@ -1,10 +1,10 @@
-//! The policy of a query: it sends its prompt, closes stdin when nothing more is to come after a
-//! result, and is stopped when it takes too long.
+//! The policy of a query: sends the prompt, closes stdin when nothing is pending after a result, and
+//! stops the process when it takes too long.
 
 use std::time::Duration;
 
 use super::background::Background;
-use super::event::Outgoing;
+use super::event::OutgoingMessage;
 use super::limits::QueryLimits;
 use super::machine::Machine;
 use super::turns::Activity;
@@ -13,38 +13,38 @@ use crate::envelope::Envelope;
 #[derive(Debug)]
 pub(super) struct Query {
     limits: QueryLimits,
-    /// What is sent after the handshake.
-    prompt: Option<Outgoing>,
-    /// Whether the CLI reads nothing: the prompt stands on its command line.
+    /// The prompt, until it is sent after the handshake.
+    prompt: Option<OutgoingMessage>,
+    /// Whether the CLI does not read stdin: the prompt is on the command line.
     pub(super) one_way: bool,
-    /// Whether the prompt was written and has no result yet.
-    pub(super) prompt_open: bool,
+    /// Whether the prompt was written and its result is pending.
+    pub(super) prompt_pending: bool,
     background: Background,
-    /// When stdin was closed because nothing more was to come.
+    /// The time when stdin was closed because nothing was pending.
     settled: Option<Duration>,
-    /// How many responses the host owed, and when that last changed.
-    owed: (usize, Duration),
+    /// The number of pending callbacks, and the time when it last changed.
+    pending_callbacks: (usize, Duration),
 }
 
 impl Query {
-    pub(super) fn new(prompt: Option<Outgoing>, one_way: bool, limits: QueryLimits) -> Self {
+    pub(super) fn new(prompt: Option<OutgoingMessage>, one_way: bool, limits: QueryLimits) -> Self {
         Self {
             background: Background::new(limits.wait_for_shells),
             limits,
             prompt,
             one_way,
-            prompt_open: false,
+            prompt_pending: false,
             settled: None,
-            owed: (0, Duration::ZERO),
+            pending_callbacks: (0, Duration::ZERO),
         }
     }
 }
 
 impl Query {
-    pub(super) fn note_line(&mut self, envelope: &Envelope<'_>) {
+    pub(super) fn record_line(&mut self, envelope: &Envelope<'_>) {
         match &*envelope.kind {
-            "result" => self.prompt_open = false,
-            "system" => self.background.note(envelope),
+            "result" => self.prompt_pending = false,
+            "system" => self.background.record(envelope),
             _ => {}
         }
     }
@@ -54,57 +54,59 @@ impl Machine {
     pub(super) fn write_prompt(&mut self) {
         let Some(query) = &mut self.query else { return };
         if let Some(prompt) = query.prompt.take() {
-            query.prompt_open = true;
+            query.prompt_pending = true;
             self.out.write(prompt.line);
         }
     }
 
-    /// Whether an exit that is no success fails a query with a good result.
+    /// Returns whether a failed exit after a successful result fails the query.
     pub(super) fn is_strict(&self) -> bool {
         self.query.as_ref().is_some_and(|query| query.limits.strict_exit_status)
     }
 
-    /// Whether it is a query that has a result: nothing becomes an error after it.
-    pub(super) fn has_its_result(&self) -> bool {
+    /// Returns whether the run is a query with a result, after which nothing becomes an error.
+    pub(super) fn query_has_result(&self) -> bool {
         self.query.is_some() && self.last_result.is_some()
     }
 
-    /// Notes how many responses the host owes. While it owes one, it is not the CLI that is silent.
-    pub(super) fn note_callbacks(&mut self, now: Duration) {
-        let open = self.callbacks.open_requests();
+    /// Records the number of pending callbacks. While one is pending, the idle timeout does not run.
+    pub(super) fn record_pending_callbacks(&mut self, now: Duration) {
+        let pending = self.callbacks.pending_count();
         if let Some(query) = &mut self.query
-            && query.owed.0 != open
+            && query.pending_callbacks.0 != pending
         {
-            query.owed = (open, now);
+            query.pending_callbacks = (pending, now);
         }
     }
 
-    /// Closes stdin of a query when nothing more is to come: a result was seen, the host owes no
-    /// response, and the CLI says that it is idle, or says nothing and runs no agent.
-    pub(super) fn close_if_settled(&mut self, now: Duration) {
-        if self.stop_decides_the_end() || self.process.exited.is_some() {
+    /// Closes stdin of a query when nothing is pending: there is a result, no callback is pending, and
+    /// the CLI reports that it is idle, or reports no state and runs no agent.
+    pub(super) fn close_stdin_if_settled(&mut self, now: Duration) {
+        if self.stop_determines_end() || self.process.exited.is_some() {
             return;
         }
         let Some(query) = &mut self.query else { return };
         let is_quiet = match self.turns.activity() {
             Activity::Idle => true,
             Activity::Running | Activity::Ending => false,
-            Activity::Unreported => !query.background.any_agents(),
+            Activity::Unreported => !query.background.has_agents(),
         };
-        let (owed, _) = query.owed;
-        let is_settled =
-            self.last_result.is_some() && owed == 0 && !query.background.any_shells() && is_quiet;
+        let (pending, _) = query.pending_callbacks;
+        let is_settled = self.last_result.is_some()
+            && pending == 0
+            && !query.background.has_shells()
+            && is_quiet;
         if is_settled && query.settled.is_none() {
             query.settled = Some(now);
-            self.close_input(now);
+            self.close_stdin(now);
         }
     }
 
-    /// When a query must be stopped that has a result, if its process does not exit before.
+    /// Returns the time when a query with a result is stopped unless its process exits before.
     pub(super) fn settled_deadline(&self) -> Option<Duration> {
         let query = self.query.as_ref()?;
         let result = self.last_result?;
-        // A turn that the CLI began after stdin was closed, for a shell that ended, may be finished.
+        // The CLI may start a turn after stdin was closed, when a shell has ended; it may complete.
         let is_busy = matches!(self.turns.activity(), Activity::Running | Activity::Ending);
         let settled = query.settled.filter(|_| !is_busy);
         let after_close = settled
@@ -113,12 +115,12 @@ impl Machine {
         [after_close, ceiling].into_iter().flatten().min()
     }
 
-    /// When a query has been silent for too long.
+    /// Returns the time when the idle timeout of a query expires.
     pub(super) fn idle_deadline(&self) -> Option<Duration> {
         let query = self.query.as_ref()?;
         let limit = query.limits.idle_timeout?;
-        let (owed, since) = query.owed;
-        let waits = self.last_result.is_none() && owed == 0;
-        waits.then(|| self.process.last_output.max(since).saturating_add(limit))
+        let (pending, since) = query.pending_callbacks;
+        let is_running = self.last_result.is_none() && pending == 0;
+        is_running.then(|| self.process.last_output.max(since).saturating_add(limit))
     }
 }

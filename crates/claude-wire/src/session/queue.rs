@@ -1,34 +1,34 @@
-//! What waits to be written: for the handshake, or for room.
+//! Commands of the host that wait for the handshake or for room in the write buffer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::event::{Outgoing, Waiter};
+use super::event::{OutgoingMessage, Waiter};
 use crate::control::HostRequest;
 
-/// Both kinds in one queue: what was asked before a message stands before it on the wire too.
+/// Operations and messages in one queue, which keeps their order on the wire.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    entries: VecDeque<Queued>,
+    entries: VecDeque<QueueEntry>,
     operations: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(super) struct QueueEntry {
     pub(super) waiter: Waiter,
-    pub(super) what: QueuedItem,
+    pub(super) item: QueuedItem,
 }
 
 #[derive(Debug)]
 pub(super) enum QueuedItem {
     Operation(Box<HostRequest>, Duration),
-    Message(Outgoing),
+    Message(OutgoingMessage),
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, waiter: Waiter, what: QueuedItem) {
-        self.operations += usize::from(matches!(what, QueuedItem::Operation(..)));
-        self.entries.push_back(Queued { waiter, what });
+    pub(super) fn push(&mut self, waiter: Waiter, item: QueuedItem) {
+        self.operations += usize::from(matches!(item, QueuedItem::Operation(..)));
+        self.entries.push_back(QueueEntry { waiter, item });
     }
 
     pub(super) fn operations(&self) -> usize {
@@ -39,30 +39,30 @@ impl Queue {
         self.entries.is_empty()
     }
 
-    pub(super) fn take_all(&mut self) -> VecDeque<Queued> {
+    pub(super) fn take_all(&mut self) -> VecDeque<QueueEntry> {
         self.operations = 0;
         std::mem::take(&mut self.entries)
     }
 
-    /// The length of the message that is next, if one is.
+    /// Returns the length of the next item, if it is a message.
     pub(super) fn next_message_length(&self) -> Option<usize> {
-        match &self.entries.front()?.what {
+        match &self.entries.front()?.item {
             QueuedItem::Message(message) => Some(message.line.len()),
             QueuedItem::Operation(..) => None,
         }
     }
 
-    pub(super) fn pop(&mut self) -> Option<Queued> {
+    pub(super) fn pop(&mut self) -> Option<QueueEntry> {
         let entry = self.entries.pop_front()?;
-        self.operations -= usize::from(matches!(entry.what, QueuedItem::Operation(..)));
+        self.operations -= usize::from(matches!(entry.item, QueuedItem::Operation(..)));
         Some(entry)
     }
 
-    /// Takes out what this one waits for.
-    pub(super) fn forget(&mut self, waiter: Waiter) -> Option<Queued> {
-        let place = self.entries.iter().position(|entry| entry.waiter == waiter)?;
-        let entry = self.entries.remove(place)?;
-        self.operations -= usize::from(matches!(entry.what, QueuedItem::Operation(..)));
+    /// Removes the item of this waiter.
+    pub(super) fn forget(&mut self, waiter: Waiter) -> Option<QueueEntry> {
+        let index = self.entries.iter().position(|entry| entry.waiter == waiter)?;
+        let entry = self.entries.remove(index)?;
+        self.operations -= usize::from(matches!(entry.item, QueuedItem::Operation(..)));
         Some(entry)
     }
 }

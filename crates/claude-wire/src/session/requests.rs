@@ -1,12 +1,12 @@
-//! What the CLI asks the host.
+//! Control requests of the CLI.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::callbacks::Asked;
-use super::event::{DeliveredPermissions, HookPlan, Notice};
-use super::fail_rule::{self, FailRule};
+use super::callbacks::CallbackRequest;
+use super::event::{DeliveredPermissions, HookPlan, RunWarning};
+use super::failure_rule::{self, FailureRule};
 use super::machine::Machine;
 use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, shorten, truncate};
 use crate::control::{CliControlRequest, CliRequest, HookCallback, McpMessage};
@@ -19,115 +19,130 @@ use crate::message::Malformed;
 use crate::repair;
 use crate::schema::Undecodable;
 
-/// The tool with which the model asks the user. It comes as a permission request.
+/// The tool with which the model asks the user questions. A call arrives as a permission request.
 pub const QUESTION_TOOL: &str = "AskUserQuestion";
 
 impl Machine {
-    pub(super) fn control_request(&mut self, line: &Bytes, now: Duration) {
+    pub(super) fn on_control_request(&mut self, line: &Bytes, now: Duration) {
         match control::<CliControlRequest>(line) {
             Ok(request) => {
-                if let Some(session) = text(&request.extra, "session_id") {
-                    self.evidence.session_is(&session);
+                if let Some(session) = string_field(&request.extra, "session_id") {
+                    self.evidence.set_session_id(&session);
                 }
-                if self.takes_requests() && self.handshake.is_new(&request.request_id) {
-                    self.asked(Box::new(request), line, now);
+                if self.accepts_requests() && self.handshake.is_new(&request.request_id) {
+                    self.serve_request(Box::new(request), line, now);
                 }
             }
-            Err(malformed) => self.undecodable_frame(line, malformed.reason),
+            Err(malformed) => self.on_malformed_request(line, malformed.reason),
         }
     }
 
-    /// A frame that is a request by its type only.
-    fn undecodable_frame(&mut self, line: &Bytes, reason: String) {
+    /// Rejects a line whose type is `control_request` but whose fields cannot be decoded.
+    fn on_malformed_request(&mut self, line: &Bytes, reason: String) {
         let repaired = repair::repaired(line);
         let envelope = Envelope::read_fields(repaired.as_deref().unwrap_or(line));
         let envelope = envelope.unwrap_or_default();
         let Some(request_id) = envelope.request_id.as_deref().map(RequestId::from) else {
-            let reason = "a control request without `request_id`";
-            return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
+            let reason = "control request without `request_id`";
+            return self.out.warn(RunWarning::Malformed(Malformed::new(line.clone(), reason)));
         };
-        if self.takes_requests() && self.handshake.is_new(&request_id) {
-            self.unanswered(&request_id, &envelope, reason);
+        if self.accepts_requests() && self.handshake.is_new(&request_id) {
+            self.reject_malformed(&request_id, &envelope, reason);
         }
     }
 
-    pub(super) fn control_cancel(&mut self, envelope: &Envelope<'_>, line: &Bytes, now: Duration) {
+    pub(super) fn on_cancel_request(
+        &mut self,
+        envelope: &Envelope<'_>,
+        line: &Bytes,
+        now: Duration,
+    ) {
         let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else {
-            let reason = "a cancel without `request_id`";
-            return self.out.warn(Notice::Malformed(Malformed::new(line.clone(), reason)));
+            let reason = "cancellation without `request_id`";
+            return self.out.warn(RunWarning::Malformed(Malformed::new(line.clone(), reason)));
         };
-        self.callbacks.cancelled(&id, now, &mut self.out);
+        self.callbacks.cancel(&id, now, &mut self.out);
     }
 
-    /// A request of which only the two ends are left.
-    pub(super) fn oversized_request(&mut self, envelope: &Envelope<'_>, size: u64) {
+    /// Rejects a request that exceeds the line length limit, of which only both ends are known.
+    pub(super) fn on_oversized_request(&mut self, envelope: &Envelope<'_>, size: u64) {
         let Some(id) = envelope.request_id.as_deref().map(RequestId::from) else { return };
-        if !self.takes_requests() || self.callbacks.is_open(&id) {
+        if !self.accepts_requests() || self.callbacks.is_pending(&id) {
             return;
         }
-        let reason = format!("a request of {size} bytes is longer than the host reads");
+        let reason =
+            format!("the request of {size} bytes exceeds the line length limit of the host");
         if envelope.subtype.as_deref() == Some("hook_callback") {
-            return self.failed(&id, &self.rule_without_a_hook(None), reason);
+            return self.respond_by_rule(&id, &self.unidentified_hook_rule(None), reason);
         }
-        self.out.answer_error(&id, &reason);
+        self.out.respond_error(&id, &reason);
     }
 
-    /// Serves a request that has an id and was not served before.
-    pub(super) fn asked(&mut self, request: Box<CliControlRequest>, line: &Bytes, now: Duration) {
+    /// Starts the callback of a new request, or responds if there is none.
+    pub(super) fn serve_request(
+        &mut self,
+        request: Box<CliControlRequest>,
+        line: &Bytes,
+        now: Duration,
+    ) {
         let id = request.request_id.clone();
-        if self.callbacks.is_open(&id) {
+        if self.callbacks.is_pending(&id) {
             return;
         }
-        let (rule, limit) = match &request.request {
-            CliRequest::HookCallback(hook) => match self.hook(hook) {
+        let (rule, timeout) = match &request.request {
+            CliRequest::HookCallback(hook) => match self.find_hook(hook) {
                 Ok(found) => found,
-                Err((rule, reason)) => return self.failed(&id, &rule, reason),
+                Err((rule, reason)) => return self.respond_by_rule(&id, &rule, reason),
             },
             CliRequest::CanUseTool(tool) => {
-                let rule = FailRule::Permission { tool: tool.tool_name.clone() };
+                let rule = FailureRule::Permission { tool: tool.tool_name.clone() };
                 if !self.plan.permissions {
                     let reason = "the host has no callback for permissions".to_owned();
-                    return self.failed(&id, &rule, reason);
+                    return self.respond_by_rule(&id, &rule, reason);
                 }
-                (rule, self.plan.permission_limit)
+                (rule, self.plan.permission_timeout)
             }
             CliRequest::McpMessage(message) => {
                 let rule = mcp_rule(message);
                 if !self.plan.mcp_servers.contains(&message.server_name) {
-                    return self.no_such_server(&id, message);
+                    return self.reject_unknown_server(&id, message);
                 }
-                if let Some(rpc_id) = fail_rule::mcp_cancelled(&message.message) {
+                if let Some(rpc_id) = failure_rule::mcp_cancelled(&message.message) {
                     let server = &message.server_name;
-                    self.callbacks.cancelled_mcp(server, &rpc_id, now, &mut self.out);
+                    self.callbacks.cancel_mcp(server, &rpc_id, now, &mut self.out);
                 }
                 (rule, None)
             }
-            CliRequest::Elicitation(_) if !self.plan.elicitation => return self.decline(&id),
-            CliRequest::Elicitation(asked) => {
-                let rule = FailRule::Elicitation { server: asked.mcp_server_name.clone() };
-                (rule, self.plan.permission_limit)
+            CliRequest::Elicitation(_) if !self.plan.elicitation => {
+                return self.decline_elicitation(&id);
             }
-            CliRequest::RequestUserDialog(asked) if !self.plan.dialogs => {
-                return self.leave_dialog(&asked.dialog_kind);
+            CliRequest::Elicitation(elicitation) => {
+                let rule = FailureRule::Elicitation { server: elicitation.mcp_server_name.clone() };
+                (rule, self.plan.permission_timeout)
             }
-            CliRequest::RequestUserDialog(asked) => {
-                let rule = FailRule::Dialog { kind: asked.dialog_kind.clone() };
-                (rule, self.plan.permission_limit)
+            CliRequest::RequestUserDialog(dialog) if !self.plan.dialogs => {
+                return self.ignore_dialog(&dialog.dialog_kind);
             }
-            CliRequest::Undecodable(undecodable) => return self.undecodable(&id, undecodable),
+            CliRequest::RequestUserDialog(dialog) => {
+                let rule = FailureRule::Dialog { kind: dialog.dialog_kind.clone() };
+                (rule, self.plan.permission_timeout)
+            }
+            CliRequest::Undecodable(undecodable) => {
+                return self.reject_undecodable(&id, undecodable);
+            }
             CliRequest::Unknown(_) => {
-                let what = request.request.kind().unwrap_or_default();
-                let what = shorten(what, MAX_NAME_BYTES);
-                let reason = format!("Unsupported control request subtype: {what}");
-                return self.refuse_request(&id, what.into_owned(), reason);
+                let subtype = request.request.kind().unwrap_or_default();
+                let subtype = shorten(subtype, MAX_NAME_BYTES);
+                let reason = format!("Unsupported control request subtype: {subtype}");
+                return self.reject_request(&id, subtype.into_owned(), reason);
             }
         };
         let (line, is_delivered) = (line.clone(), self.is_delivered(&request.request));
-        let asked = Asked { request, line, rule, limit, is_delivered };
-        self.callbacks.ask(asked, now, &mut self.out);
+        let callback = CallbackRequest { request, line, rule, timeout, is_delivered };
+        self.callbacks.start(callback, now, &mut self.out);
     }
 
-    /// Whether a request is also delivered among the messages.
+    /// Returns whether a request is also delivered among the messages.
     fn is_delivered(&self, request: &CliRequest) -> bool {
         let CliRequest::CanUseTool(tool) = request else { return false };
         match self.plan.delivered_permissions {
@@ -137,130 +152,131 @@ impl Machine {
         }
     }
 
-    /// How a hook is treated, or why it is not run.
-    fn hook(
+    /// Returns the failure rule and the timeout of a hook callback, or the reason why it cannot run.
+    fn find_hook(
         &self,
         hook: &HookCallback,
-    ) -> Result<(FailRule, Option<Duration>), (FailRule, String)> {
+    ) -> Result<(FailureRule, Option<Duration>), (FailureRule, String)> {
         let Some(plan) = self.plan.hooks.get(&hook.callback_id) else {
-            let reason = format!("no hook is registered as {}", hook.callback_id);
-            return Err((self.rule_without_a_hook(hook.input.kind()), reason));
+            let reason = format!("no hook is registered with the callback ID {}", hook.callback_id);
+            return Err((self.unidentified_hook_rule(hook.input.kind()), reason));
         };
         match &hook.input {
-            HookInput::Undecodable(input) => Err((rule_of(plan), input.reason.clone())),
-            _ => Ok((rule_of(plan), Some(plan.limit))),
+            HookInput::Undecodable(input) => Err((hook_rule(plan), input.reason.clone())),
+            _ => Ok((hook_rule(plan), Some(plan.timeout))),
         }
     }
 
-    /// The fail rule of a hook request whose callback cannot be identified: refused if it may have
-    /// been for a fail-closed hook, which is one of its event, or any where the event is lost too.
-    fn rule_without_a_hook(&self, event: Option<&str>) -> FailRule {
-        let is_of = |hook: &&HookPlan| event.is_some_and(|event| *hook.event == *event);
+    /// Returns the failure rule of a hook request whose callback cannot be identified. It is
+    /// fail-closed if a hook of its event is, or, if the event is unknown too, if any hook is.
+    fn unidentified_hook_rule(&self, event: Option<&str>) -> FailureRule {
+        let is_match = |hook: &&HookPlan| event.is_some_and(|event| *hook.event == *event);
         let hooks = self.plan.hooks.values();
-        if let Some(HookPlan { event, .. }) = hooks.clone().find(is_of) {
-            let closed = hooks.filter(is_of).any(|hook| hook.fail_closed);
-            return FailRule::Hook { event: event.clone(), closed };
+        if let Some(HookPlan { event, .. }) = hooks.clone().find(is_match) {
+            let closed = hooks.filter(is_match).any(|hook| hook.fail_closed);
+            return FailureRule::Hook { event: event.clone(), closed };
         }
         let closed = hooks.into_iter().any(|hook| hook.fail_closed);
-        FailRule::Hook { event: "".into(), closed }
+        FailureRule::Hook { event: "".into(), closed }
     }
 
-    /// A request of a known kind that does not have its shape.
-    fn undecodable(&mut self, id: &RequestId, undecodable: &Undecodable) {
+    /// Rejects a request of a known subtype whose fields cannot be decoded.
+    fn reject_undecodable(&mut self, id: &RequestId, undecodable: &Undecodable) {
         let reason = undecodable.reason.clone();
         let fields: Extra = undecodable.raw.deserialize().unwrap_or_default();
         match undecodable.kind.as_deref() {
             Some("hook_callback") => {
-                let callback = text(&fields, "callback_id").map(CallbackId::from);
+                let callback = string_field(&fields, "callback_id").map(CallbackId::from);
                 let plan = callback.and_then(|callback| self.plan.hooks.get(&callback));
                 let rule = plan.map_or_else(
-                    || self.rule_without_a_hook(event_in(&fields).as_deref()),
-                    rule_of,
+                    || self.unidentified_hook_rule(event_name(&fields).as_deref()),
+                    hook_rule,
                 );
-                self.failed(id, &rule, reason);
+                self.respond_by_rule(id, &rule, reason);
             }
             Some("can_use_tool") => {
-                let tool = text(&fields, "tool_name").unwrap_or_default();
-                self.failed(id, &FailRule::Permission { tool }, reason);
+                let tool = string_field(&fields, "tool_name").unwrap_or_default();
+                self.respond_by_rule(id, &FailureRule::Permission { tool }, reason);
             }
-            kind => self.refuse_request(id, kind.unwrap_or("a request").to_owned(), reason),
+            kind => self.reject_request(id, kind.unwrap_or("control request").to_owned(), reason),
         }
     }
 
-    /// A frame with an id that is not a request otherwise.
-    fn unanswered(&mut self, id: &RequestId, envelope: &Envelope<'_>, reason: String) {
-        // The CLI takes an error for the response of a hook that has nothing to say.
+    /// Rejects a malformed request that has an ID.
+    fn reject_malformed(&mut self, id: &RequestId, envelope: &Envelope<'_>, reason: String) {
+        // The CLI treats an error response as a hook without a decision.
         if envelope.subtype.as_deref() == Some("hook_callback") {
-            return self.failed(id, &self.rule_without_a_hook(None), reason);
+            return self.respond_by_rule(id, &self.unidentified_hook_rule(None), reason);
         }
-        let what = envelope.subtype.as_deref().unwrap_or("a request").to_owned();
-        self.refuse_request(id, what, reason);
+        let request = envelope.subtype.as_deref().unwrap_or("control request").to_owned();
+        self.reject_request(id, request, reason);
     }
 
-    fn refuse_request(&mut self, id: &RequestId, what: String, mut reason: String) {
+    fn reject_request(&mut self, id: &RequestId, request: String, mut reason: String) {
         truncate(&mut reason, MAX_REASON_BYTES);
-        self.out.answer_error(id, &reason);
-        self.out.warn(Notice::UnansweredRequest { what, reason });
+        self.out.respond_error(id, &reason);
+        self.out.warn(RunWarning::UnsupportedRequest { request, response: reason });
     }
 
-    /// Answers by the fail rule a request for which no callback is run.
-    fn failed(&mut self, id: &RequestId, rule: &FailRule, mut reason: String) {
+    /// Responds by the failure rule to a request without a callback.
+    fn respond_by_rule(&mut self, id: &RequestId, rule: &FailureRule, mut reason: String) {
         truncate(&mut reason, MAX_REASON_BYTES);
-        self.out.answer(id, &rule.answer(&reason));
-        let (what, refused) = (rule.what(), rule.refuses());
-        self.out.warn(Notice::CallbackFailed { what, reason, refused });
+        self.out.respond(id, &rule.response(&reason));
+        let (request, denied) = (rule.describe(), rule.denies());
+        self.out.warn(RunWarning::CallbackFailed { request, reason, denied });
     }
 
-    fn no_such_server(&mut self, id: &RequestId, message: &McpMessage) {
+    fn reject_unknown_server(&mut self, id: &RequestId, message: &McpMessage) {
         let name = shorten(&message.server_name, MAX_NAME_BYTES);
         let reason = format!("the host has no MCP server named {name}");
-        let answer = match fail_rule::mcp_id(&message.message) {
-            Some(rpc_id) => fail_rule::mcp_error(&rpc_id, -32601, &reason),
-            None => fail_rule::mcp_acknowledgement(),
+        let response = match failure_rule::mcp_id(&message.message) {
+            Some(rpc_id) => failure_rule::mcp_error(&rpc_id, -32601, &reason),
+            None => failure_rule::mcp_acknowledgement(),
         };
-        self.out.answer(id, &answer);
-        let what = mcp_rule(message).what();
-        self.out.warn(Notice::UnansweredRequest { what, reason });
+        self.out.respond(id, &response);
+        let request = mcp_rule(message).describe();
+        self.out.warn(RunWarning::UnsupportedRequest { request, response: reason });
     }
 
-    /// As the official SDKs do without a handler.
-    fn decline(&mut self, id: &RequestId) {
-        self.out.answer(id, &fail_rule::decline());
-        let (what, reason) = ("elicitation".to_owned(), "declined".to_owned());
-        self.out.warn(Notice::UnansweredRequest { what, reason });
+    /// Declines an elicitation, as the official SDKs do without a handler.
+    fn decline_elicitation(&mut self, id: &RequestId) {
+        self.out.respond(id, &failure_rule::decline());
+        let (request, reason) = ("elicitation".to_owned(), "declined".to_owned());
+        self.out.warn(RunWarning::UnsupportedRequest { request, response: reason });
     }
 
-    /// As the official SDKs do without a handler: another client of the session may show it.
-    fn leave_dialog(&mut self, kind: &str) {
-        let what = format!("dialog {kind}");
-        let reason = "nothing; another client of the session may show it".to_owned();
-        self.out.warn(Notice::UnansweredRequest { what, reason });
+    /// Sends no response to a dialog, as the official SDKs do without a handler: another client of the
+    /// session may show it.
+    fn ignore_dialog(&mut self, kind: &str) {
+        let request = format!("dialog {kind}");
+        let reason = "none, because another client of the session may show the dialog".to_owned();
+        self.out.warn(RunWarning::UnsupportedRequest { request, response: reason });
     }
 
-    /// Whether requests are served: not when nobody would read the answers any more, nor when the
-    /// session is being stopped.
-    fn takes_requests(&self) -> bool {
+    /// Returns whether requests are served: not after stdin was closed or the process has exited, and
+    /// not while the run is being stopped.
+    fn accepts_requests(&self) -> bool {
         self.out.is_open() && self.process.exited.is_none() && self.stop_reason.is_none()
     }
 }
 
-fn rule_of(plan: &HookPlan) -> FailRule {
-    FailRule::Hook { event: plan.event.clone(), closed: plan.fail_closed }
+fn hook_rule(plan: &HookPlan) -> FailureRule {
+    FailureRule::Hook { event: plan.event.clone(), closed: plan.fail_closed }
 }
 
-fn mcp_rule(message: &McpMessage) -> FailRule {
+fn mcp_rule(message: &McpMessage) -> FailureRule {
     let server = message.server_name.clone();
-    if fail_rule::is_mcp_answer(&message.message) {
-        return FailRule::McpResponse { server };
+    if failure_rule::is_mcp_response(&message.message) {
+        return FailureRule::McpResponse { server };
     }
-    FailRule::Mcp { server, id: fail_rule::mcp_id(&message.message) }
+    FailureRule::Mcp { server, id: failure_rule::mcp_id(&message.message) }
 }
 
-/// The event that the input of a hook request names.
-fn event_in(request: &Extra) -> Option<String> {
-    text(&request.get("input")?.deserialize().ok()?, "hook_event_name")
+/// Returns the event in the input of a hook request.
+fn event_name(request: &Extra) -> Option<String> {
+    string_field(&request.get("input")?.deserialize().ok()?, "hook_event_name")
 }
 
-fn text(fields: &Extra, name: &str) -> Option<String> {
+fn string_field(fields: &Extra, name: &str) -> Option<String> {
     fields.get(name)?.deserialize().ok()
 }

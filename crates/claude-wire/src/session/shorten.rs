@@ -1,13 +1,13 @@
-//! Limits the texts of the CLI that are repeated in warnings, errors and responses.
+//! Limits the length of texts of the CLI in warnings, errors and responses.
 
 use std::borrow::Cow;
 
-use super::event::Notice;
+use super::event::RunWarning;
 
-/// The most bytes of a name that are repeated: a subtype, a tool, an MCP server.
+/// The maximum length of a name in bytes: a subtype, a tool, an MCP server.
 pub(super) const MAX_NAME_BYTES: usize = 256;
 
-/// The most bytes of a reason that are repeated.
+/// The maximum length of a reason in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 4 * 1024;
 
 /// Cuts `text` after `limit` bytes at a character boundary, and marks the cut with `…`.
@@ -19,30 +19,30 @@ pub(super) fn shorten(text: &str, limit: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
-/// Cuts `text` in place like [`shorten`], and frees what was cut.
+/// Cuts `text` in place like [`shorten`], and frees the rest.
 pub(super) fn truncate(text: &mut String, limit: usize) {
     if let Cow::Owned(short) = shorten(text, limit) {
         *text = short;
     }
 }
 
-impl Notice {
+impl RunWarning {
     /// Cuts texts that may be as long as a line of the CLI.
     pub(super) fn shorten(&mut self) {
         match self {
             Self::Malformed(malformed) => truncate(&mut malformed.reason, MAX_REASON_BYTES),
             Self::OversizedLine { kind: Some(kind), .. } => truncate(kind, MAX_NAME_BYTES),
-            Self::CallbackFailed { what, reason, .. }
-            | Self::UnansweredRequest { what, reason } => {
-                truncate(what, MAX_NAME_BYTES);
+            Self::CallbackFailed { request, reason, .. }
+            | Self::UnsupportedRequest { request, response: reason } => {
+                truncate(request, MAX_NAME_BYTES);
                 truncate(reason, MAX_REASON_BYTES);
             }
-            Self::CallbackTimedOut { what, .. } | Self::CallbackRefused { what } => {
-                truncate(what, MAX_NAME_BYTES);
+            Self::CallbackTimedOut { request, .. } | Self::CallbackOverload { request } => {
+                truncate(request, MAX_NAME_BYTES);
             }
             Self::OversizedLine { kind: None, .. }
             | Self::IncompleteLastLine(_)
-            | Self::ModeWithoutQuestions(_)
+            | Self::ModeBypassesCallback(_)
             | Self::NonZeroExitAfterResult(_)
             | Self::StdoutHeldOpen
             | Self::StoppedAfterResult

@@ -1,16 +1,16 @@
-//! The shutdown sequence: the order of its steps, and the time that each of them has.
+//! The shutdown sequence: the order of its steps and their grace periods.
 
 use std::time::Duration;
 
-/// How long a process may take before the next step of the shutdown sequence.
+/// The grace periods between the steps of the shutdown sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "the sequence has no other steps")]
 pub struct GracePeriods {
-    /// For a turn to end after it was interrupted.
+    /// The time for a turn to end after it was interrupted.
     pub interrupt: Duration,
-    /// For the process to exit after its stdin was closed.
+    /// The time for the process to exit after its stdin was closed.
     pub exit: Duration,
-    /// For the process to exit after SIGTERM.
+    /// The time for the process to exit after SIGTERM.
     pub terminate: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Default for GracePeriods {
 }
 
 impl GracePeriods {
-    /// Returns the time of the whole sequence, from the interrupt to SIGKILL.
+    /// Returns the duration of the whole sequence, from the interrupt to SIGKILL.
     pub fn total(&self) -> Duration {
         self.interrupt.saturating_add(self.exit).saturating_add(self.terminate)
     }
@@ -35,20 +35,20 @@ impl GracePeriods {
 /// A step of the shutdown sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShutdownStep {
-    /// The turn has its result: wait until the CLI is idle.
+    /// Wait until the CLI is idle; the turn has its result.
     Settle,
     /// Interrupt the turn.
     Interrupt,
-    /// Close stdin, on which the CLI exits.
+    /// Close stdin, which makes the CLI exit.
     CloseStdin,
     /// Send SIGTERM.
     Terminate,
-    /// Send SIGKILL. After it nothing is left but to wait.
+    /// Send SIGKILL. This is the last step.
     Kill,
 }
 
 impl ShutdownStep {
-    /// Returns the step that follows when the process has used up its time, and that time.
+    /// Returns the next step and the grace period before it.
     fn next(self, grace: &GracePeriods) -> Option<(Self, Duration)> {
         match self {
             Self::Settle | Self::Interrupt => Some((Self::CloseStdin, grace.interrupt)),
@@ -59,9 +59,9 @@ impl ShutdownStep {
     }
 }
 
-/// How far the shutdown of a process has come. Whoever uses it does what a step says; this type keeps
-/// the order and the time. The session machine uses it, and the thread that ends processes whose
-/// driver is gone.
+/// The progress of the shutdown of a process: keeps the order and the deadlines of the steps, which
+/// the caller performs. Used by the session machine, and by the reaper thread for processes without a
+/// driver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shutdown {
     step: Option<ShutdownStep>,
@@ -74,7 +74,7 @@ impl Shutdown {
         self.step
     }
 
-    /// Enters a step, unless the sequence has come as far before. Returns whether it was entered.
+    /// Enters a step, unless it or a later one was entered before. Returns whether it was entered.
     pub fn enter(&mut self, step: ShutdownStep, now: Duration, grace: &GracePeriods) -> bool {
         if self.step.is_some_and(|known| known >= step) {
             return false;
@@ -84,12 +84,12 @@ impl Shutdown {
         true
     }
 
-    /// Returns when the next step is due.
+    /// Returns the time when the next step is due.
     pub fn deadline(&self) -> Option<Duration> {
         self.next.map(|(_, at)| at)
     }
 
-    /// Returns the step that is due and has to be entered.
+    /// Returns the step that is due, if any.
     pub fn due(&self, now: Duration) -> Option<ShutdownStep> {
         self.next.filter(|(_, at)| *at <= now).map(|(step, _)| step)
     }

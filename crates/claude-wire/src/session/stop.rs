@@ -1,44 +1,43 @@
-//! Why a process is stopped, and what the machine does at each step of the shutdown sequence. Reading
-//! goes on all the while.
+//! The reasons for a shutdown, and its steps. Stdout is read during the whole shutdown.
 //!
-//! After a result stdin is closed when the CLI is idle, so that what is written does not depend on how
-//! far the CLI had come when the host stopped it.
+//! After a result, stdin is closed only when the CLI is idle, so that the written lines do not depend
+//! on the progress of the CLI at the time of the stop.
 
 use std::time::Duration;
 
-use super::ending::described;
-use super::event::{Effect, Failure, Refusal, Settled, State, Waiter};
+use super::end::describe_exit;
+use super::event::{Completion, Effect, Rejection, RunFailure, RunState, Waiter};
 use super::handshake::Handshake;
 use super::machine::Machine;
 use super::shutdown::ShutdownStep;
 use crate::control::{HostRequest, Interrupt};
 
-/// So many times the limit of unwritten responses may wait while the CLI still reads.
+/// The factor by which unwritten responses may exceed their limit while the CLI still reads stdin.
 const SLOW_READER_FACTOR: usize = 4;
 
-/// Why the process is being stopped.
+/// The reason why the process is being stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum StopReason {
-    /// The host wants it.
+    /// The host has stopped the run.
     Host,
-    /// The run failed.
-    Failed(Failure),
-    /// It should have exited by itself. How the run ended depends on what else was seen.
+    /// The run has failed.
+    Failed(RunFailure),
+    /// The process did not exit by itself. The end of the run depends on its results.
     Overdue(Overdue),
 }
 
-/// Why a process should have exited.
+/// The reason why a process should have exited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Overdue {
-    /// A query was silent for too long.
+    /// The idle timeout of a query has expired.
     Silent,
-    /// Nothing more can come from it or be written to it, or background work took too long.
+    /// Stdout is closed, stdin is broken, or background tasks took too long.
     Lingering,
 }
 
 impl Machine {
-    /// Whether the reason of the stop says how the run ended.
-    pub(super) fn stop_decides_the_end(&self) -> bool {
+    /// Returns whether the reason of the stop determines the end of the run.
+    pub(super) fn stop_determines_end(&self) -> bool {
         match &self.stop_reason {
             Some(StopReason::Host | StopReason::Failed(_)) => true,
             Some(StopReason::Overdue(_)) | None => false,
@@ -49,79 +48,81 @@ impl Machine {
         matches!(self.stop_reason, Some(StopReason::Failed(_)))
     }
 
-    /// The host wants the session to end.
+    /// Stops the run for the host.
     pub(super) fn stop(&mut self, now: Duration) {
-        if self.stop_decides_the_end() {
+        if self.stop_determines_end() {
             return;
         }
         let is_overdue = self.stop_reason.replace(StopReason::Host).is_some();
-        self.out.push(Effect::State(State::Stopping));
-        self.refuse_waiting(&Refusal::Stopped, now);
-        self.callbacks.close_all(now, &mut self.out);
+        self.out.push(Effect::State(RunState::Stopping));
+        self.reject_pending(&Rejection::Stopped, now);
+        self.callbacks.cancel_all(now, &mut self.out);
         let confirmed = self.abandon_handshake();
         if is_overdue {
             return;
         }
         let one_way = self.query.as_ref().is_some_and(|query| query.one_way);
-        let can_tell = confirmed && !one_way && self.out.is_open() && self.process.can_be_heard();
-        if can_tell && self.turn_runs() {
+        let can_interrupt =
+            confirmed && !one_way && self.out.is_open() && self.process.can_respond();
+        if can_interrupt && self.has_running_turn() {
             self.interrupt(now);
-        } else if can_tell && self.turns.is_ending() {
+        } else if can_interrupt && self.turns.is_ending() {
             self.enter(ShutdownStep::Settle, now);
         } else {
             self.close_to_stop(now);
         }
     }
 
-    /// The host asks nothing more. What it asked before is still written.
+    /// Ends the input for the host. Earlier commands are still written.
     pub(super) fn end_input(&mut self, waiter: Waiter, now: Duration) {
-        if let Some(refusal) = self.refusal().filter(|refusal| *refusal != Refusal::InputEnded) {
-            return self.refuse(waiter, refusal, now);
+        if let Some(rejection) = self.rejection().filter(|reason| *reason != Rejection::InputEnded)
+        {
+            return self.reject_command(waiter, rejection, now);
         }
         self.input_ended = true;
-        self.out.settle(waiter, Settled::InputEnded);
-        self.close_when_written(now);
+        self.out.complete(waiter, Completion::InputEnded);
+        self.close_stdin_when_written(now);
     }
 
-    /// Closes the input that the host ended, when nothing waits to be written before.
-    pub(super) fn close_when_written(&mut self, now: Duration) {
+    /// Closes stdin if the host has ended the input and no command is queued.
+    pub(super) fn close_stdin_when_written(&mut self, now: Duration) {
         if self.input_ended && !self.handshake.is_pending() && self.queue.is_empty() {
-            self.close_input(now);
+            self.close_stdin(now);
         }
     }
 
-    /// From here on no request can be answered, so nobody should work on one.
-    pub(super) fn close_input(&mut self, now: Duration) {
-        if self.out.close_input() {
-            self.callbacks.close_all(now, &mut self.out);
+    /// Closes stdin, and cancels all callbacks because their responses can no longer be sent.
+    pub(super) fn close_stdin(&mut self, now: Duration) {
+        if self.out.close() {
+            self.callbacks.cancel_all(now, &mut self.out);
         }
     }
 
-    /// The run is over for a reason of its own. Whoever waits is told at once; the process may
-    /// take its time to end.
-    pub(super) fn fail(&mut self, failure: Failure, now: Duration) {
+    /// Fails the run and starts the shutdown. Pending commands are rejected at once.
+    pub(super) fn fail(&mut self, failure: RunFailure, now: Duration) {
         self.abandon_handshake();
-        let refusal = refusal_after(&failure);
+        let rejection = rejection_after(&failure);
         // After a result nothing becomes an error.
-        if self.stop_decides_the_end() || self.has_its_result() {
-            return self.refuse_waiting(&refusal, now);
+        if self.stop_determines_end() || self.query_has_result() {
+            return self.reject_pending(&rejection, now);
         }
-        let began = self.stop_reason.replace(StopReason::Failed(failure.clone())).is_none();
-        // Of a CLI that does not read stdin, its end will not be noticed.
-        let at_once = matches!(failure, Failure::LineTooLong(_) | Failure::StdinNotRead(_));
-        self.note_cut_off();
-        self.out.push(Effect::State(State::Failed(failure)));
-        self.refuse_waiting(&refusal, now);
-        self.callbacks.close_all(now, &mut self.out);
-        match (began, at_once) {
+        let is_first = self.stop_reason.replace(StopReason::Failed(failure.clone())).is_none();
+        // A CLI that does not read stdin does not notice that it is closed.
+        let must_terminate =
+            matches!(failure, RunFailure::LineTooLong(_) | RunFailure::StdinNotRead(_));
+        self.mark_cost_incomplete();
+        self.out.push(Effect::State(RunState::Failed(failure)));
+        self.reject_pending(&rejection, now);
+        self.callbacks.cancel_all(now, &mut self.out);
+        match (is_first, must_terminate) {
             (true, false) => self.close_to_stop(now),
             (true, true) => self.terminate(now),
             (false, _) => {}
         }
     }
 
-    /// Ends the run if the CLI does not read the responses to its own requests. A CLI that reads
-    /// slowly may leave more unread than one that does not read at all.
+    /// Fails the run if the CLI does not read the responses to its requests. The limit is higher for a
+    /// CLI that reads slowly than for one that does not read at all.
     pub(super) fn check_stdin(&mut self, now: Duration) {
         let limit = self.plan.limits.unwritten_response_bytes;
         let unread = self.out.unwritten_responses();
@@ -131,16 +132,16 @@ impl Machine {
         }
         let since = *self.stdin_unread_since.get_or_insert(now);
         let is_stalled = since.saturating_add(self.plan.limits.stdin_stall) <= now;
-        let most = limit.saturating_mul(SLOW_READER_FACTOR);
-        if !is_stalled && self.out.older_responses() <= most {
+        let max = limit.saturating_mul(SLOW_READER_FACTOR);
+        if !is_stalled && self.out.older_responses() <= max {
             return;
         }
         self.stdin_unread_since = None;
-        if self.has_its_result() {
+        if self.query_has_result() {
             // After a result nothing becomes an error.
             self.stop_overdue(Overdue::Lingering, now);
         } else {
-            self.fail(Failure::StdinNotRead(unread), now);
+            self.fail(RunFailure::StdinNotRead(unread), now);
         }
     }
 
@@ -153,7 +154,7 @@ impl Machine {
     fn stop_overdue(&mut self, overdue: Overdue, now: Duration) {
         if self.stop_reason.is_none() {
             self.stop_reason = Some(StopReason::Overdue(overdue));
-            self.callbacks.close_all(now, &mut self.out);
+            self.callbacks.cancel_all(now, &mut self.out);
             self.terminate(now);
         }
     }
@@ -166,7 +167,7 @@ impl Machine {
         if is_due(self.lingering_deadline()) {
             self.stop_overdue(Overdue::Lingering, now);
         } else if is_due(self.idle_deadline()) {
-            // After the end of stdout silence says nothing.
+            // After the end of stdout there is no output, so the idle timeout is not the reason.
             let is_open = self.process.stdout_ended.is_none();
             let overdue = if is_open { Overdue::Silent } else { Overdue::Lingering };
             self.stop_overdue(overdue, now);
@@ -182,7 +183,7 @@ impl Machine {
         }
     }
 
-    /// When the process is stopped if it has not exited before.
+    /// Returns the time when the process is stopped unless it exits before.
     pub(super) fn overdue_deadline(&self) -> Option<Duration> {
         if self.stop_reason.is_some() {
             return None;
@@ -190,23 +191,24 @@ impl Machine {
         [self.lingering_deadline(), self.idle_deadline()].into_iter().flatten().min()
     }
 
-    /// When the process lingers: its stdout is at its end, its stdin cannot be written, or it is a
-    /// query after whose result nothing more is to come.
+    /// Returns the time when the process counts as lingering: a grace period after stdout was closed or
+    /// stdin broke, or after the result of a query.
     fn lingering_deadline(&self) -> Option<Duration> {
         let since = [self.process.stdout_ended, self.write_failed].into_iter().flatten().min();
         let closed = since.map(|since| since.saturating_add(self.plan.limits.grace.exit));
         [closed, self.settled_deadline()].into_iter().flatten().min()
     }
 
-    /// The turn that a stop waits for may have ended, or can no longer be seen to end.
+    /// Continues a stop that waits for the end of a turn, if the turn has ended or its end can no
+    /// longer be observed.
     pub(super) fn continue_stop(&mut self, result: bool, now: Duration) {
-        let (runs, is_heard) = (self.turn_runs(), self.process.can_be_heard());
+        let (is_running, can_respond) = (self.has_running_turn(), self.process.can_respond());
         match self.shutdown.step() {
-            Some(ShutdownStep::Settle) if runs && is_heard => self.interrupt(now),
-            Some(ShutdownStep::Settle) if !self.turns.is_ending() || !is_heard => {
+            Some(ShutdownStep::Settle) if is_running && can_respond => self.interrupt(now),
+            Some(ShutdownStep::Settle) if !self.turns.is_ending() || !can_respond => {
                 self.close_to_stop(now);
             }
-            Some(ShutdownStep::Interrupt) if result || !runs || !is_heard => {
+            Some(ShutdownStep::Interrupt) if result || !is_running || !can_respond => {
                 self.close_to_stop(now);
             }
             Some(
@@ -220,11 +222,12 @@ impl Machine {
         }
     }
 
-    fn turn_runs(&self) -> bool {
-        self.turns.any_runs() || self.query.as_ref().is_some_and(|query| query.prompt_open)
+    fn has_running_turn(&self) -> bool {
+        self.turns.has_running() || self.query.as_ref().is_some_and(|query| query.prompt_pending)
     }
 
-    /// Messages that wait inside the CLI must not start turns of their own now.
+    /// Interrupts the turn, and cancels messages that are queued in the CLI, which would otherwise start
+    /// further turns.
     fn interrupt(&mut self, now: Duration) {
         let interrupt = Interrupt { cancel_queued: Some(true), ..Interrupt::default() };
         if let Ok((_, line)) = self.operations.encode(HostRequest::Interrupt(interrupt)) {
@@ -234,12 +237,12 @@ impl Machine {
     }
 
     fn close_to_stop(&mut self, now: Duration) {
-        self.close_input(now);
+        self.close_stdin(now);
         self.enter(ShutdownStep::CloseStdin, now);
     }
 
     fn terminate(&mut self, now: Duration) {
-        self.close_input(now);
+        self.close_stdin(now);
         if self.process.exited.is_none() {
             self.out.push(Effect::Terminate);
         }
@@ -250,7 +253,7 @@ impl Machine {
         self.shutdown.enter(step, now, &self.plan.limits.grace);
     }
 
-    /// Whether the handshake was confirmed. If not, it will not be any more.
+    /// Fails a pending handshake, and returns whether the handshake was completed before.
     fn abandon_handshake(&mut self) -> bool {
         if self.handshake.is_pending() {
             self.handshake = Handshake::Failed;
@@ -259,22 +262,26 @@ impl Machine {
     }
 }
 
-/// What those are told that wait when a run fails.
-pub(super) fn refusal_after(failure: &Failure) -> Refusal {
+/// Returns the rejection of pending commands after a failure.
+pub(super) fn rejection_after(failure: &RunFailure) -> Rejection {
     match failure {
-        Failure::InitializeRejected(_)
-        | Failure::InitializeTimeout(_)
-        | Failure::ExitedDuringInit(_) => Refusal::NotInitialized,
-        Failure::LineTooLong(size) => Refusal::Closed(format!("a line of {size} bytes came")),
-        Failure::TooManyMalformed(count, _) => {
-            Refusal::Closed(format!("{count} lines in a row were no messages"))
+        RunFailure::InitializeRejected(_)
+        | RunFailure::InitializeTimeout(_)
+        | RunFailure::ExitedDuringInit(_) => Rejection::NotInitialized,
+        RunFailure::LineTooLong(size) => {
+            Rejection::Closed(format!("the CLI wrote a line of {size} bytes"))
         }
-        Failure::StdinNotRead(bytes) => Refusal::Closed(format!(
-            "the CLI does not read stdin: {bytes} bytes of responses wait to be written"
+        RunFailure::TooManyMalformedLines(count, _) => {
+            Rejection::Closed(format!("the CLI wrote {count} consecutive malformed lines"))
+        }
+        RunFailure::StdinNotRead(bytes) => Rejection::Closed(format!(
+            "the CLI does not read stdin: {bytes} bytes of responses are unwritten"
         )),
-        Failure::IdleTimeout => Refusal::Closed("the CLI was silent for too long".to_owned()),
-        Failure::Process { exit, .. } | Failure::NonZeroExitAfterResult(exit) => {
-            Refusal::Closed(described(*exit))
+        RunFailure::IdleTimeout => {
+            Rejection::Closed("the CLI exceeded the idle timeout".to_owned())
+        }
+        RunFailure::Process { exit, .. } | RunFailure::NonZeroExitAfterResult(exit) => {
+            Rejection::Closed(describe_exit(*exit))
         }
     }
 }

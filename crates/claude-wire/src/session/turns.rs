@@ -1,37 +1,37 @@
-//! Which user messages the CLI still works on.
+//! The turns of user messages: which are open, and when they start and end.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::cost::Cost;
-use super::event::{Effect, Outgoing, TurnEnd};
+use super::event::{Effect, OutgoingMessage, TurnEnd};
 use super::outbox::Outbox;
 use crate::envelope::Envelope;
 use crate::id::MessageId;
 
-/// The turns of a session, oldest first.
+/// The open turns of a session, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: VecDeque<Turn>,
-    /// The ids that the host chose. Only those can be used twice.
+    /// The message IDs that the host chose. Only those can be used twice.
     chosen_ids: BTreeSet<MessageId>,
-    /// Whether the CLI says which messages its frames are about. If it does, a result that names
-    /// none ends a turn that the CLI began by itself.
-    names_messages: bool,
+    /// Whether the CLI reports message IDs. If it does, a result without one ends a turn that the CLI
+    /// started by itself.
+    reports_message_ids: bool,
     activity: Activity,
-    /// The CLI has begun a turn whose result has not come.
+    /// Whether the CLI has started a turn whose result is pending.
     in_turn: bool,
 }
 
-/// What the CLI says of its own state.
+/// The state that the CLI reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Activity {
-    /// It says nothing.
+    /// The CLI reports no state.
     #[default]
     Unreported,
     Idle,
     Running,
-    /// The turn has its result, but the CLI is not idle yet: that follows, or another turn.
+    /// The turn has its result; the idle state or another turn follows.
     Ending,
 }
 
@@ -40,23 +40,23 @@ struct Turn {
     id: MessageId,
     written: bool,
     started: bool,
-    /// The last result since it started, if that did not name it.
-    result: Option<SeenResult>,
-    /// The CLI is done with it, and its result is still to come.
+    /// The last result since the start of the turn, if it did not name the message.
+    result: Option<ResultSummary>,
+    /// Whether the CLI has completed the message and its result is pending.
     completed: bool,
 }
 
-/// What is known of a result.
+/// The facts about a result that the end of a turn reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SeenResult {
-    /// Whether its line was too long to be delivered.
+pub(super) struct ResultSummary {
+    /// Whether the line was too long to be delivered.
     pub(super) oversized: bool,
     pub(super) cost: Option<Cost>,
 }
 
 impl Turns {
-    /// Opens a turn, unless a message with its id was sent before.
-    pub(super) fn open(&mut self, message: &Outgoing) -> bool {
+    /// Adds a turn and returns `true`, unless a message with its ID was sent before.
+    pub(super) fn add(&mut self, message: &OutgoingMessage) -> bool {
         let id = message.id.clone();
         let is_used = self.open.iter().any(|turn| turn.id == id) || self.chosen_ids.contains(&id);
         if is_used {
@@ -76,10 +76,10 @@ impl Turns {
         }
     }
 
-    /// The message was never written.
+    /// Removes the turn of a message that was not written.
     pub(super) fn withdraw(&mut self, id: &MessageId) {
-        if let Some(place) = self.open.iter().position(|turn| turn.id == *id && !turn.written) {
-            drop(self.open.remove(place));
+        if let Some(index) = self.open.iter().position(|turn| turn.id == *id && !turn.written) {
+            drop(self.open.remove(index));
             self.chosen_ids.remove(id);
         }
     }
@@ -88,24 +88,29 @@ impl Turns {
         self.activity
     }
 
-    /// Whether the CLI works on something, or is about to.
-    pub(super) fn any_runs(&self) -> bool {
+    /// Returns whether a turn is running or about to start.
+    pub(super) fn has_running(&self) -> bool {
         self.activity == Activity::Running || self.open.iter().any(|turn| turn.written)
     }
 
-    /// Whether a turn has begun that did not end.
-    pub(super) fn any_started(&self) -> bool {
+    /// Returns whether a turn of a user message has started and not ended.
+    pub(super) fn has_started(&self) -> bool {
         self.open.iter().any(|turn| turn.started)
     }
 
-    /// Whether the CLI has to do nothing more than become idle, unless it begins a turn by itself.
+    /// Returns whether the CLI is about to become idle, unless it starts a turn by itself.
     pub(super) fn is_ending(&self) -> bool {
-        self.activity == Activity::Ending && !self.any_runs()
+        self.activity == Activity::Ending && !self.has_running()
     }
 
-    /// What a message means for turns that begin, before it is delivered.
-    pub(super) fn before(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
-        self.names_messages |=
+    /// Starts turns, before a message is delivered.
+    pub(super) fn before_delivery(
+        &mut self,
+        envelope: &Envelope<'_>,
+        oversized: bool,
+        out: &mut Outbox,
+    ) {
+        self.reports_message_ids |=
             envelope.command_uuid.is_some() || !envelope.user_messages.is_empty();
         self.note_activity(envelope);
         match (&*envelope.kind, envelope.subtype.as_deref()) {
@@ -115,18 +120,18 @@ impl Turns {
             }
             ("system", Some("init")) => {
                 self.in_turn = true;
-                // A CLI that names no messages says at least that a turn begins.
-                if !self.names_messages {
+                // A CLI that does not report message IDs reports at least the start of a turn.
+                if !self.reports_message_ids {
                     self.start_oldest(out);
                 }
             }
-            // A result belongs to its turn, so the turn begins before it at the latest.
-            ("result", _) => self.start_those_that_end(envelope, oversized, out),
+            // A result belongs to its turn, so the turn starts before the result at the latest.
+            ("result", _) => self.start_ending_turns(envelope, oversized, out),
             _ => {}
         }
     }
 
-    /// Without reports of its state nothing would say when a turn is over.
+    /// Updates the state, but not to `Ending` if the CLI reports no states: nothing would end it.
     fn note_activity(&mut self, envelope: &Envelope<'_>) {
         self.activity = match (&*envelope.kind, envelope.subtype.as_deref()) {
             ("system", Some("session_state_changed")) => match envelope.state.as_deref() {
@@ -134,105 +139,110 @@ impl Turns {
                 _ => Activity::Running,
             },
             ("result", _) if self.activity == Activity::Running => Activity::Ending,
-            // A turn that follows at once is not announced by a state.
+            // No state announces a turn that follows immediately.
             ("system", Some("init")) if self.activity == Activity::Ending => Activity::Running,
             _ => return,
         };
     }
 
-    /// What a message means for turns that end, after it was delivered.
-    pub(super) fn after(&mut self, envelope: &Envelope<'_>, seen: SeenResult, out: &mut Outbox) {
+    /// Ends turns, after a message was delivered.
+    pub(super) fn after_delivery(
+        &mut self,
+        envelope: &Envelope<'_>,
+        summary: ResultSummary,
+        out: &mut Outbox,
+    ) {
         match &*envelope.kind {
             "command_lifecycle" => {
                 let id = envelope.command_uuid.as_deref().unwrap_or_default();
                 match envelope.state.as_deref() {
-                    Some("completed") => self.completed(id, out),
-                    Some("cancelled") => self.cancelled(id, out),
+                    Some("completed") => self.on_completed(id, out),
+                    Some("cancelled") => self.on_cancelled(id, out),
                     _ => {}
                 }
             }
             "system" if envelope.subtype.as_deref() == Some("session_state_changed") => {
                 self.end_completed_if_idle(out);
             }
-            "result" => self.result(envelope, seen, out),
+            "result" => self.on_result(envelope, summary, out),
             _ => {}
         }
     }
 
-    /// The CLI is done with a message. Its result has come, unless the message joined the turn of
-    /// another one; then the result is still to come. A message that the conversation has already
-    /// is completed without a turn.
-    fn completed(&mut self, id: &str, out: &mut Outbox) {
-        let Some(place) = self.open.iter().position(|turn| turn.id == *id) else { return };
-        let works = self.activity == Activity::Running
+    /// Handles that the CLI has completed a message. Its result precedes this, unless the message joined
+    /// the turn of another one: then the result follows. A message that is already part of the
+    /// conversation completes without a turn.
+    fn on_completed(&mut self, id: &str, out: &mut Outbox) {
+        let Some(index) = self.open.iter().position(|turn| turn.id == *id) else { return };
+        let is_busy = self.activity == Activity::Running
             || self.in_turn
             || self.open.iter().any(|turn| turn.started);
-        match self.open[place].result {
-            Some(seen) => self.end_at(place, unnamed_end(seen), out),
-            None if works => self.open[place].completed = true,
-            None => self.end_at(place, TurnEnd::WithoutResult, out),
+        match self.open[index].result {
+            Some(summary) => self.end_at(index, unnamed_end(summary), out),
+            None if is_busy => self.open[index].completed = true,
+            None => self.end_at(index, TurnEnd::WithoutResult, out),
         }
     }
 
-    /// The CLI dropped a message. After an interrupt its result comes first.
-    fn cancelled(&mut self, id: &str, out: &mut Outbox) {
-        let Some(place) = self.open.iter().position(|turn| turn.id == *id) else { return };
-        let end = self.open[place].result.map_or(TurnEnd::Cancelled, unnamed_end);
-        self.end_at(place, end, out);
+    /// Handles that the CLI has cancelled a message. After an interrupt its result precedes this.
+    fn on_cancelled(&mut self, id: &str, out: &mut Outbox) {
+        let Some(index) = self.open.iter().position(|turn| turn.id == *id) else { return };
+        let end = self.open[index].result.map_or(TurnEnd::Cancelled, unnamed_end);
+        self.end_at(index, end, out);
     }
 
-    /// A CLI that is idle sends no result for what it has completed.
+    /// Ends the completed turns when the CLI is idle, because it sends no result for them.
     fn end_completed_if_idle(&mut self, out: &mut Outbox) {
         if self.activity != Activity::Idle {
             return;
         }
-        while let Some(place) = self.open.iter().position(|turn| turn.completed) {
-            self.end_at(place, TurnEnd::WithoutResult, out);
+        while let Some(index) = self.open.iter().position(|turn| turn.completed) {
+            self.end_at(index, TurnEnd::WithoutResult, out);
         }
     }
 
-    fn end_at(&mut self, place: usize, end: TurnEnd, out: &mut Outbox) {
-        if let Some(turn) = self.open.remove(place) {
+    fn end_at(&mut self, index: usize, end: TurnEnd, out: &mut Outbox) {
+        if let Some(turn) = self.open.remove(index) {
             out.push(Effect::TurnEnded(turn.id, end));
         }
     }
 
-    fn start_those_that_end(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
+    fn start_ending_turns(&mut self, envelope: &Envelope<'_>, oversized: bool, out: &mut Outbox) {
         for id in self.open_turns_named_by(envelope) {
             self.start(|turn| turn.id == id, out);
         }
-        // The result of a turn that was `completed` is this one, also if it was never `started`.
+        // This is also the result of a turn that was `completed` without being `started`.
         for turn in self.open.iter_mut().filter(|turn| turn.completed) {
             turn.start(out);
         }
-        if let Some(place) = self.ended_without_a_name(envelope, oversized) {
-            self.open[place].start(out);
+        if let Some(index) = self.unnamed_turn(envelope, oversized) {
+            self.open[index].start(out);
         }
     }
 
-    fn result(&mut self, envelope: &Envelope<'_>, seen: SeenResult, out: &mut Outbox) {
-        if let Some(place) = self.ended_without_a_name(envelope, seen.oversized) {
-            self.end_at(place, unnamed_end(seen), out);
+    fn on_result(&mut self, envelope: &Envelope<'_>, summary: ResultSummary, out: &mut Outbox) {
+        if let Some(index) = self.unnamed_turn(envelope, summary.oversized) {
+            self.end_at(index, unnamed_end(summary), out);
         }
         let messages: Arc<[MessageId]> = self.open_turns_named_by(envelope).into();
         for id in &*messages {
-            if let Some(place) = self.open.iter().position(|turn| turn.id == *id) {
-                let SeenResult { oversized, cost } = seen;
+            if let Some(index) = self.open.iter().position(|turn| turn.id == *id) {
+                let ResultSummary { oversized, cost } = summary;
                 let messages = messages.clone();
-                self.end_at(place, TurnEnd::Result { messages, named: true, oversized, cost }, out);
+                self.end_at(index, TurnEnd::Result { messages, named: true, oversized, cost }, out);
             }
         }
-        while let Some(place) = self.open.iter().position(|turn| turn.completed) {
-            self.end_at(place, unnamed_end(seen), out);
+        while let Some(index) = self.open.iter().position(|turn| turn.completed) {
+            self.end_at(index, unnamed_end(summary), out);
         }
         self.in_turn = false;
         // Some versions name only one of several messages, or none after a local command.
         for turn in self.open.iter_mut().filter(|turn| turn.started) {
-            turn.result = Some(seen);
+            turn.result = Some(summary);
         }
     }
 
-    /// The open turns that a result names, in its order. It may name many more messages.
+    /// Returns the open turns that a result names, in its order. It may name many other messages.
     fn open_turns_named_by(&self, envelope: &Envelope<'_>) -> Vec<MessageId> {
         if envelope.user_messages.is_empty() {
             return Vec::new();
@@ -242,12 +252,12 @@ impl Turns {
         names.map(|name| MessageId::from(&**name)).collect()
     }
 
-    /// The turn that a result ends which names no message, if it ends one of the host's.
-    fn ended_without_a_name(&self, envelope: &Envelope<'_>, oversized: bool) -> Option<usize> {
-        match (self.names_messages, oversized) {
+    /// Returns the turn of the host that a result without message IDs ends, if it ends one.
+    fn unnamed_turn(&self, envelope: &Envelope<'_>, oversized: bool) -> Option<usize> {
+        match (self.reports_message_ids, oversized) {
             _ if !envelope.user_messages.is_empty() => None,
             (false, _) => self.open.iter().position(|turn| turn.written),
-            // The names may stand in the part that is lost.
+            // The IDs may be in the part of the line that was discarded.
             (true, true) => self.open.iter().position(|turn| turn.started),
             (true, false) => None,
         }
@@ -259,16 +269,16 @@ impl Turns {
         }
     }
 
-    fn start(&mut self, wanted: impl Fn(&Turn) -> bool, out: &mut Outbox) {
-        if let Some(turn) = self.open.iter_mut().find(|turn| !turn.started && wanted(turn)) {
+    fn start(&mut self, is_match: impl Fn(&Turn) -> bool, out: &mut Outbox) {
+        if let Some(turn) = self.open.iter_mut().find(|turn| !turn.started && is_match(turn)) {
             turn.start(out);
         }
     }
 }
 
-/// The end of a turn with a result that does not name it.
-fn unnamed_end(seen: SeenResult) -> TurnEnd {
-    let SeenResult { oversized, cost } = seen;
+/// Returns the end of a turn whose result does not name it.
+fn unnamed_end(summary: ResultSummary) -> TurnEnd {
+    let ResultSummary { oversized, cost } = summary;
     TurnEnd::Result { messages: Arc::default(), named: false, oversized, cost }
 }
 

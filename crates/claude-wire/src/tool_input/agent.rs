@@ -7,7 +7,7 @@ wire_struct! {
     /// The input of `Agent`, called `Task` in older CLIs.
     #[derive(Default)]
     pub struct AgentInput {
-        /// The task in a few words.
+        /// A short description of the task.
         description: String,
         /// The prompt of the subagent.
         prompt: String,
@@ -15,7 +15,7 @@ wire_struct! {
         subagent_type: Option<String>,
         /// The model of the subagent.
         model: Option<String>,
-        /// How hard the model thinks.
+        /// The effort level of the model.
         effort: Option<String>,
         /// Whether the subagent runs in the background.
         run_in_background: Option<bool>,
@@ -25,11 +25,11 @@ wire_struct! {
         team_name: Option<String>,
         /// The permission mode of the subagent.
         mode: Option<PermissionMode>,
-        /// Where the subagent works: `worktree` or `remote`.
+        /// The isolation of the subagent: `worktree` or `remote`.
         isolation: Option<String>,
-        /// The subagent that is resumed.
+        /// The subagent to resume.
         resume: Option<String>,
-        /// How many turns the subagent may take.
+        /// The maximum number of turns of the subagent.
         max_turns: Option<Number>,
     }
 }
@@ -38,11 +38,11 @@ wire_struct! {
     /// The input of `SendMessage`.
     #[derive(Default)]
     pub struct SendMessageInput {
-        /// The agent that gets the message.
+        /// The recipient.
         to: String,
         /// The message.
         message: Json,
-        /// The message in a few words.
+        /// A summary of the message.
         summary: Option<String>,
         /// Whether the sender is notified when the agent is idle.
         notify_when_idle: Option<bool>,
@@ -73,11 +73,11 @@ wire_struct! {
     /// An entry of the list of todos.
     #[derive(Default)]
     pub struct Todo {
-        /// What is to be done.
+        /// The description.
         content: String,
         /// `pending`, `in_progress` or `completed`.
         status: String,
-        /// The text shown while it is done.
+        /// The text that is displayed while it is in progress.
         active_form: String as "activeForm",
     }
 }
@@ -90,9 +90,9 @@ wire_struct! {
         questions: Vec<Question>,
         /// The answers by question, once the user has given them.
         answers: Option<Json>,
-        /// What the user noted beside the answers.
+        /// The annotations of the user.
         annotations: Option<Json>,
-        /// Data for statistics.
+        /// Metadata for statistics.
         metadata: Option<Json>,
     }
 }
@@ -105,7 +105,7 @@ wire_struct! {
         question: String,
         /// A short label.
         header: Option<String>,
-        /// What the user may choose.
+        /// The options.
         options: Vec<QuestionOption>,
         /// Whether the user may choose several options.
         multi_select: Option<bool> as "multiSelect",
@@ -123,11 +123,11 @@ wire_struct! {
     /// An option of a question.
     #[derive(Default)]
     pub struct QuestionOption {
-        /// The option.
+        /// The label.
         label: String,
-        /// What the option means.
+        /// The description.
         description: Option<String>,
-        /// What the option would look like.
+        /// The preview.
         preview: Option<String>,
     }
 }
@@ -140,13 +140,13 @@ wire_struct! {
         plan: Option<String>,
         /// The file with the plan.
         plan_file_path: Option<String> as "planFilePath",
-        /// What the plan needs permission for.
+        /// The permissions that the plan requires.
         allowed_prompts: List<AllowedPrompt> as "allowedPrompts",
     }
 }
 
 wire_struct! {
-    /// A kind of tool call that a plan needs.
+    /// A permission that a plan requires.
     #[derive(Default)]
     pub struct AllowedPrompt {
         /// The tool.
@@ -173,7 +173,7 @@ wire_struct! {
     pub struct ExitWorktreeInput {
         /// `keep` or `remove`.
         action: String,
-        /// Whether changes that are not committed may be lost.
+        /// Whether uncommitted changes may be discarded.
         discard_changes: Option<bool>,
     }
 }
@@ -182,11 +182,11 @@ wire_struct! {
     /// The input of `CronCreate`.
     #[derive(Default)]
     pub struct CronCreateInput {
-        /// The times, as five fields of cron.
+        /// The schedule in cron format with five fields.
         cron: String,
         /// The prompt.
         prompt: String,
-        /// Whether the prompt is sent every time, not once.
+        /// Whether the schedule recurs.
         recurring: Option<bool>,
         /// Whether the schedule outlives the session.
         durable: Option<bool>,
@@ -199,9 +199,9 @@ wire_struct! {
     pub struct WorkflowInput {
         /// The script.
         script: Option<String>,
-        /// The name of a workflow that is run instead of a script.
+        /// The name of a workflow to run instead of a script.
         name: Option<String>,
-        /// What the workflow does, in the model's words.
+        /// A description of the workflow by the model.
         description: Option<String>,
         /// The title of the workflow.
         title: Option<String>,
@@ -209,7 +209,7 @@ wire_struct! {
         args: Option<Json>,
         /// The file with the script.
         script_path: Option<String> as "scriptPath",
-        /// The run that is resumed.
+        /// The run to resume.
         resume_from_run_id: Option<String> as "resumeFromRunId",
     }
 }

@@ -8,13 +8,13 @@ wire_struct! {
     pub struct ReadInput {
         /// The file.
         file_path: String,
-        /// The first line that is read.
+        /// The first line to read.
         offset: Option<Number>,
-        /// How many lines are read.
+        /// The number of lines to read.
         limit: Option<Number>,
-        /// The pages of a PDF that are read, such as `1-5`.
+        /// The pages of a PDF to read, such as `1-5`.
         pages: Option<String>,
-        /// Whether a large file is read whole.
+        /// Whether to read a large file completely.
         allow_large: Option<bool>,
     }
 }
@@ -25,7 +25,7 @@ wire_struct! {
     pub struct WriteInput {
         /// The file.
         file_path: String,
-        /// Its new content.
+        /// The new content.
         content: String,
     }
 }
@@ -36,11 +36,11 @@ wire_struct! {
     pub struct EditInput {
         /// The file.
         file_path: String,
-        /// The text that is replaced.
+        /// The text to replace.
         old_string: String,
-        /// The text that replaces it.
+        /// The replacement.
         new_string: String,
-        /// Whether every occurrence is replaced, not one.
+        /// Whether to replace every occurrence.
         replace_all: Option<bool>,
     }
 }
@@ -66,9 +66,9 @@ wire_struct! {
     /// The input of `Glob`.
     #[derive(Default)]
     pub struct GlobInput {
-        /// The pattern of the files' paths.
+        /// The glob pattern.
         pattern: String,
-        /// The directory that is searched; the working directory if absent.
+        /// The directory to search; the working directory if absent.
         path: Option<String>,
     }
 }
@@ -79,9 +79,9 @@ wire_struct! {
     pub struct GrepInput {
         /// The regular expression.
         pattern: String,
-        /// The file or directory that is searched; the working directory if absent.
+        /// The file or directory to search; the working directory if absent.
         path: Option<String>,
-        /// A pattern of the files that are searched.
+        /// A glob pattern of the files to search.
         glob: Option<String>,
         /// `content`, `files_with_matches` or `count`.
         output_mode: Option<String>,
@@ -93,17 +93,17 @@ wire_struct! {
         around: Option<Number> as "-C",
         /// Lines before and after each match.
         context: Option<Number>,
-        /// Whether line numbers are shown.
+        /// Whether to show line numbers.
         line_numbers: Option<bool> as "-n",
-        /// Whether upper and lower case are the same.
+        /// Whether to ignore case.
         ignore_case: Option<bool> as "-i",
-        /// Whether only the matching parts of lines are shown.
+        /// Whether to show only the matching parts of lines.
         only_matching: Option<bool> as "-o",
-        /// The type of the files that are searched, such as `rust`.
+        /// The type of the files to search, such as `rust`.
         file_type: Option<String> as "type",
-        /// How many lines or files are returned.
+        /// The maximum number of lines or files to return.
         head_limit: Option<Number>,
-        /// How many are skipped first.
+        /// The number of lines or files to skip.
         offset: Option<Number>,
         /// Whether a match may span lines.
         multiline: Option<bool>,

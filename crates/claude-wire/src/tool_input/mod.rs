@@ -47,13 +47,13 @@ macro_rules! tool_inputs {
                 /// The input.
                 input: Json,
             },
-            /// The input of a known tool that does not have the known shape. A guard must deny it.
+            /// The undecodable input of a known tool. A fail-closed hook must deny it.
             Undecodable {
                 /// The name of the tool.
                 name: String,
                 /// The input.
                 input: Json,
-                /// Why the input did not decode.
+                /// The reason why the input could not be decoded.
                 reason: String,
             },
         }
@@ -62,7 +62,7 @@ macro_rules! tool_inputs {
             /// The tools whose inputs have a type, by each of their names.
             pub const KNOWN: &'static [&'static str] = &[$( $name $(, $other)* ),+];
 
-            /// Reads the input of the tool called `name`.
+            /// Decodes the input of the tool `name`.
             ///
             /// If a member occurs several times, the last one counts, as in the CLI.
             pub fn new(name: &str, input: &Json) -> Self {

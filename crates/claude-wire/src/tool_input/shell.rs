@@ -6,11 +6,11 @@ wire_struct! {
     /// The input of `Bash`.
     #[derive(Default)]
     pub struct BashInput {
-        /// The command, as the shell gets it.
+        /// The shell command.
         command: String,
-        /// Milliseconds that the command may run.
+        /// The timeout of the command in milliseconds.
         timeout: Option<Number>,
-        /// What the command does, in the model's words.
+        /// A description of the command by the model.
         description: Option<String>,
         /// Whether the command runs in the background.
         run_in_background: Option<bool>,
@@ -22,15 +22,15 @@ wire_struct! {
 wire_struct! {
     /// The input of `Monitor`. One of `command` and `ws` is set.
     pub struct MonitorInput {
-        /// What is watched, in the model's words.
+        /// A description by the model.
         description: String,
-        /// Milliseconds after which the watching ends.
+        /// The timeout in milliseconds.
         timeout_ms: Number,
-        /// The command, as the shell gets it.
+        /// The shell command.
         command: Option<String>,
         /// The web socket.
         ws: Option<MonitorSocket>,
-        /// Whether the watching goes on until the session ends.
+        /// Whether to watch until the session ends.
         persistent: Option<bool>,
     }
 }
@@ -39,9 +39,9 @@ wire_struct! {
     /// A web socket that `Monitor` watches.
     #[derive(Default)]
     pub struct MonitorSocket {
-        /// The address.
+        /// The URL.
         url: String,
-        /// The protocols that are offered.
+        /// The offered subprotocols.
         protocols: List<String>,
     }
 }
@@ -52,9 +52,9 @@ wire_struct! {
     pub struct TaskOutputInput {
         /// The task.
         task_id: String,
-        /// Whether the tool waits until the task is done.
+        /// Whether to wait until the task ends.
         block: Option<bool>,
-        /// Milliseconds that the tool waits.
+        /// The maximum waiting time in milliseconds.
         timeout: Option<Number>,
     }
 }

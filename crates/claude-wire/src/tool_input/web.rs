@@ -6,11 +6,11 @@ wire_struct! {
     /// The input of `WebFetch`.
     #[derive(Default)]
     pub struct WebFetchInput {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What is asked about the page.
+        /// The prompt about the page.
         prompt: String,
-        /// Where in the page the reading begins.
+        /// The offset in the page.
         offset: Option<Number>,
     }
 }
@@ -21,9 +21,9 @@ wire_struct! {
     pub struct WebSearchInput {
         /// The query.
         query: String,
-        /// The domains that are searched.
+        /// The allowed domains.
         allowed_domains: List<String>,
-        /// The domains that are left out.
+        /// The blocked domains.
         blocked_domains: List<String>,
     }
 }

@@ -52,7 +52,7 @@ fn a_line_that_is_not_json_is_malformed() {
 }
 
 #[test]
-fn a_line_that_is_no_object_with_a_string_type_is_malformed() {
+fn line_without_a_string_type_is_malformed() {
     malformed(b"[]", "object");
     malformed(b"42", "object");
     malformed(b"\"assistant\"", "object");
@@ -77,7 +77,7 @@ fn bytes_that_are_not_utf8_are_repaired_and_told() {
 }
 
 #[test]
-fn lone_surrogates_are_repaired_and_told() {
+fn lone_surrogates_are_repaired_and_reported() {
     for (text, expected) in [
         (r"\ud83d", "\u{fffd}"),
         (r"\ude00\ud83d", "\u{fffd}\u{fffd}"),
@@ -105,7 +105,7 @@ fn repair_and_isolation_work_together() {
 }
 
 #[test]
-fn depth_does_not_matter_where_nothing_looks() {
+fn depth_is_irrelevant_in_opaque_values() {
     for depth in [200, 100_000] {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let payload = format!(
@@ -134,7 +134,7 @@ fn deep_tool_results_do_not_overflow_the_stack() {
 }
 
 #[test]
-fn a_number_that_no_machine_holds_is_taken() {
+fn number_of_any_size_is_accepted() {
     assert_eq!(outcome(br#"{"type":"result","new":1e400}"#), Outcome::Typed);
     assert_eq!(outcome(br#"{"type":"result","num_turns":1e400}"#), Outcome::Typed);
 }
@@ -156,7 +156,7 @@ fn a_known_type_with_wrong_fields_is_undecodable() {
 }
 
 #[test]
-fn control_frames_that_name_no_request_are_malformed() {
+fn control_frames_without_a_request_id_are_malformed() {
     for line in [
         r#"{"type":"control_request","request":{"subtype":"can_use_tool"}}"#,
         r#"{"type":"control_response","response":{"subtype":"success"}}"#,

@@ -20,7 +20,7 @@ fn check(frame: &FromHost, expected: &Expect) {
 }
 
 #[test]
-fn a_prompt_is_written_in_the_shape_that_the_cli_wants() {
+fn prompt_is_encoded_as_the_cli_expects() {
     let mut prompt = UserMessage::prompt("two\nlines");
     prompt.session_id = Some(SessionId::from(""));
     prompt.uuid = Some(MessageId::from("u-1"));
@@ -34,7 +34,7 @@ fn a_prompt_is_written_in_the_shape_that_the_cli_wants() {
 }
 
 #[test]
-fn a_handshake_names_matchers_and_callbacks() {
+fn handshake_contains_matchers_and_callback_ids() {
     let mut initialize = Initialize::default();
     let hooks = [(
         "PreToolUse".to_owned(),
@@ -76,12 +76,12 @@ fn resetting_the_model_writes_null() {
 }
 
 #[test]
-fn answers_of_hooks_permissions_and_servers_use_the_wire_names() {
+fn responses_of_hooks_permissions_and_servers_use_the_wire_names() {
     let mut specific = PreToolUseOutput::default();
     specific.permission_decision = Some(HookPermission::Deny);
     specific.permission_decision_reason = Some("not here".to_owned());
     let mut output = HookOutput::default();
-    output.go_on = Some(false);
+    output.continue_ = Some(false);
     output.stop_reason = Some("enough".to_owned());
     output.specific = Some(specific.into());
     let answers = [
@@ -109,7 +109,7 @@ fn answers_of_hooks_permissions_and_servers_use_the_wire_names() {
 }
 
 #[test]
-fn refusals_and_cancels_name_their_request() {
+fn error_responses_and_cancellations_name_their_request() {
     check(
         &FromHost::Response(Box::new(ControlResponse::error("r-1", "no such \"thing\""))),
         &expect![[r#"

@@ -63,7 +63,7 @@ fn assert_decoded(request: &CliControlRequest, line: &RecordedLine) {
 }
 
 #[test]
-fn a_body_writes_what_came_but_for_nulls() {
+fn encoding_a_body_keeps_everything_but_nulls() {
     for line in lines_of_the_cli() {
         match FromCli::decode(line.bytes.clone()).unwrap() {
             FromCli::Message(message) => {
@@ -146,7 +146,7 @@ fn the_envelope_agrees_with_the_decoded_message() {
 }
 
 #[test]
-fn typed_answers_name_every_field_that_came() {
+fn typed_responses_name_every_recorded_field() {
     for recorded in corpus() {
         let mut asked = std::collections::HashMap::new();
         for line in &recorded.from_host {
@@ -243,7 +243,7 @@ fn the_corpus_shows_what_the_types_are_for() {
 }
 
 #[test]
-fn lone_surrogates_are_repaired_and_told() {
+fn lone_surrogates_are_repaired_and_reported() {
     let repaired: Vec<_> = lines_of_the_cli()
         .filter_map(|line| Message::decode(line.bytes).ok())
         .filter(Message::repaired)
@@ -259,7 +259,7 @@ fn lone_surrogates_are_repaired_and_told() {
 }
 
 #[test]
-fn cut_anywhere_the_stream_gives_the_same_lines() {
+fn stream_split_anywhere_yields_the_same_lines() {
     let recorded = corpus().into_iter().find(|one| one.name == "partial_messages").unwrap();
     let mut stream = Vec::new();
     for line in &recorded.from_cli {

@@ -7,7 +7,7 @@ fn read(line: &str) -> Envelope<'_> {
 }
 
 #[test]
-fn a_result_whose_body_does_not_decode_still_says_what_ends() {
+fn undecodable_result_still_names_its_turns() {
     let envelope = read(
         r#"{"num_turns":"many","usage":7,"result":"\ud83d","user_message_uuids":["a","b",5],"is_error":true,"type":"result","deep":[1e400],"uuid":"u"}"#,
     );
@@ -45,7 +45,7 @@ fn the_id_of_a_control_response_is_the_inner_one_first() {
 }
 
 #[test]
-fn fields_of_the_wrong_kind_are_as_if_absent() {
+fn fields_of_the_wrong_type_count_as_absent() {
     let envelope = read(
         r#"{"type":"system","subtype":5,"uuid":null,"state":["idle"],"is_error":"true","user_message_uuids":"x","task_id":{}}"#,
     );
@@ -74,7 +74,7 @@ fn states_and_tasks_are_read() {
 }
 
 #[test]
-fn what_is_passed_on_is_known_by_its_first_bytes_and_the_last_one() {
+fn passed_on_lines_are_recognized_by_their_ends() {
     let shallow = |line: &'static str| Envelope::read(line.as_bytes()).unwrap();
     // The rest is not looked at: it is for the decoder to complain about.
     let envelope = shallow(r#"{"type":"assistant","message": not json}"#);
@@ -105,7 +105,7 @@ fn oversized(line: &str, check: impl FnOnce(&Envelope<'_>)) {
 }
 
 #[test]
-fn the_ends_of_an_oversized_line_say_what_it_was() {
+fn ends_of_an_oversized_line_identify_it() {
     let long = "x".repeat(5000);
     oversized(
         &format!(

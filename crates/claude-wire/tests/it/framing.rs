@@ -43,7 +43,7 @@ fn blank_lines_are_skipped() {
 }
 
 #[test]
-fn a_last_line_without_line_feed_is_given_at_the_end() {
+fn last_line_without_line_feed_is_returned_by_finish() {
     assert_eq!(lines(b"a\nb"), ["a", "b"]);
     assert_eq!(lines(b"a\nb\r"), ["a", "b"]);
     let mut framer = Framer::default();
@@ -54,7 +54,7 @@ fn a_last_line_without_line_feed_is_given_at_the_end() {
 }
 
 #[test]
-fn a_line_cut_inside_a_character_is_whole_again() {
+fn line_split_inside_a_character_is_joined() {
     let text = "{\"type\":\"x\",\"t\":\"\u{1f600}\u{e9}\"}\n".as_bytes();
     for at in 0..text.len() {
         let (before, after) = text.split_at(at);
@@ -96,7 +96,7 @@ fn both_ends_of_an_oversized_line_are_kept() {
 }
 
 #[test]
-fn memory_stays_under_twice_the_limit() {
+fn memory_stays_below_twice_the_limit() {
     const LIMIT: usize = 1 << 20;
     let mut framer = Framer::new(LIMIT);
     let chunk = vec![b'x'; 64 * 1024];
@@ -115,7 +115,7 @@ fn memory_stays_under_twice_the_limit() {
 }
 
 #[test]
-fn a_buffer_in_which_nothing_waits_can_be_lent() {
+fn empty_buffer_can_be_lent() {
     let (mut one, mut other) = (Framer::default(), Framer::default());
     assert!(one.take_spare().is_none(), "it has none yet");
     one.space().extend_from_slice(b"first\nsec");
@@ -142,7 +142,7 @@ fn a_buffer_in_which_nothing_waits_can_be_lent() {
 }
 
 #[test]
-fn one_that_a_burst_made_large_is_not_lent() {
+fn buffer_enlarged_by_a_burst_is_not_lent() {
     let mut framer = Framer::default();
     framer.space().extend_from_slice(b"a line\n");
     assert!(framer.next_frame().is_some() && framer.next_frame().is_none());

@@ -94,7 +94,7 @@ fn a_member_that_is_null_is_present() {
 }
 
 #[test]
-fn a_number_that_no_machine_type_holds_is_out_of_range() {
+fn number_beyond_all_integer_types_is_out_of_range() {
     let json = Json::from_text("1e400").unwrap();
     assert_eq!((json.as_u64(), json.as_i64(), json.as_f64()), (None, None, None));
     assert_eq!(json.text(), "1e400");

@@ -149,7 +149,7 @@ fn every_option_of_permissions_and_surroundings_has_its_flag() {
 }
 
 #[test]
-fn prompts_and_schemas_stand_in_the_handshake_and_in_print_mode_in_arguments() {
+fn prompts_and_schemas_are_in_the_handshake_or_in_arguments_of_print_mode() {
     check_told(|_| {}, &expect![[r#"{"subtype":"initialize"}"#]], &expect![""]);
     check_told(
         |s| s.system_prompt = Some("-be\nbrief".into()),
@@ -291,7 +291,7 @@ fn extra_arguments_come_last_with_their_values_bound() {
 }
 
 #[test]
-fn servers_inside_the_host_stand_beside_the_external_ones() {
+fn in_process_servers_are_listed_beside_external_ones() {
     let settings = settings(|s| {
         s.mcp_servers.set("ext", json(r#"{"command":"x"}"#));
         s.mcp_config_files = vec!["more.json".into()];
@@ -352,7 +352,7 @@ fn pwd_follows_the_working_directory() {
 }
 
 #[test]
-fn what_the_host_sets_is_not_overridden() {
+fn variables_of_the_host_are_not_overridden() {
     let command = session(&settings(|s| {
         s.env = BTreeMap::from([
             ("CLAUDE_CODE_ENTRYPOINT".to_owned(), Secret::from("mine")),
@@ -367,7 +367,7 @@ fn what_the_host_sets_is_not_overridden() {
 }
 
 #[test]
-fn each_policy_passes_what_it_says() {
+fn each_environment_policy_passes_its_variables() {
     let except = EnvironmentPolicy::InheritExcept(vec!["A".to_owned()]);
     let only = EnvironmentPolicy::Only(vec!["A".to_owned()]);
     assert_eq!((except.passes("A"), except.passes("B")), (false, true));
@@ -376,7 +376,7 @@ fn each_policy_passes_what_it_says() {
 }
 
 #[test]
-fn contradictions_are_told_all_at_once_each_naming_both_sides() {
+fn all_contradictions_are_reported_with_both_options() {
     let settings = settings(|s| {
         s.start.origin = Origin::Session("id".into());
         s.start.id = Some("7d9f3c1e-0000-4000-8000-000000000001".into());
@@ -410,7 +410,7 @@ fn contradictions_are_told_all_at_once_each_naming_both_sides() {
 }
 
 #[test]
-fn print_mode_refuses_what_only_the_control_protocol_carries() {
+fn print_mode_rejects_options_of_the_control_protocol() {
     let mut needs = Needs::default();
     needs.permission_callback = true;
     needs.hooks = true;
@@ -441,7 +441,7 @@ fn forks_and_messages_need_a_session() {
 }
 
 #[test]
-fn too_long_an_argument_is_named_before_the_system_refuses_it() {
+fn oversized_argument_is_reported_before_the_start() {
     let with = |betas| session(&settings(|s| s.betas = vec![betas]));
     let problem = Limits::LINUX.check(&with("x".repeat(Limits::LINUX.one)), 0).unwrap_err();
     assert!(problem.to_string().contains("--betas has 131"), "{problem}");
@@ -453,7 +453,7 @@ fn too_long_an_argument_is_named_before_the_system_refuses_it() {
 }
 
 #[test]
-fn what_is_too_long_says_where_else_it_can_go_and_not_what_it_is() {
+fn oversized_argument_error_names_an_alternative_and_not_the_value() {
     let long = "x".repeat(Limits::LINUX.one);
     let told = |command: &CommandLine| Limits::LINUX.check(command, 0).unwrap_err().to_string();
     let object = json(&format!(r#"{{"a":"{long}"}}"#));
@@ -469,7 +469,7 @@ fn what_is_too_long_says_where_else_it_can_go_and_not_what_it_is() {
 }
 
 #[test]
-fn what_has_to_be_an_object_is_refused_when_it_is_a_text() {
+fn text_instead_of_an_object_is_rejected() {
     let settings = settings(|s| {
         s.mcp_servers.set("ext", r#"{"command":"x"}"#);
         s.output_schema = Some(Json::from("{}"));

@@ -81,7 +81,7 @@ fn task_budget_has_its_flag() {
 }
 
 #[test]
-fn a_system_prompt_in_parts_stands_in_the_handshake() {
+fn multipart_system_prompt_is_in_the_handshake() {
     check(
         |s| s.system_prompt = Some(SystemPromptBase::cached("same", "changing")),
         &expect![[r#"{"systemPrompt":["same","__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__","changing"]}"#]],
@@ -89,7 +89,7 @@ fn a_system_prompt_in_parts_stands_in_the_handshake() {
 }
 
 #[test]
-fn exclude_dynamic_sections_and_the_snapshot_stand_in_the_handshake() {
+fn exclude_dynamic_sections_and_the_snapshot_are_in_the_handshake() {
     check(
         |s| s.exclude_dynamic_sections = Some(true),
         &expect![[r#"{"excludeDynamicSections":true}"#]],
@@ -110,7 +110,7 @@ fn exclude_dynamic_sections_and_the_snapshot_stand_in_the_handshake() {
 }
 
 #[test]
-fn plan_mode_instructions_stand_in_the_handshake() {
+fn plan_mode_instructions_are_in_the_handshake() {
     check(
         |s| s.plan_mode_instructions = Some("Plan.".into()),
         &expect![[r#"{"planModeInstructions":"Plan."}"#]],
@@ -118,7 +118,7 @@ fn plan_mode_instructions_stand_in_the_handshake() {
 }
 
 #[test]
-fn prompt_suggestions_stand_in_the_handshake() {
+fn prompt_suggestions_are_in_the_handshake() {
     check(
         |s| s.include |= Include::PROMPT_SUGGESTIONS,
         &expect![[r#"{"promptSuggestions":true}"#]],
@@ -127,7 +127,7 @@ fn prompt_suggestions_stand_in_the_handshake() {
 }
 
 #[test]
-fn verbatim_prompts_are_no_matter_of_the_start() {
+fn verbatim_prompts_do_not_affect_the_arguments() {
     check(|s| s.verbatim_prompts = true, &expect![""]);
 }
 
@@ -161,7 +161,7 @@ fn whole_agent() -> AgentDefinition {
 }
 
 #[test]
-fn agents_stand_in_the_handshake_with_every_field() {
+fn agents_are_in_the_handshake_with_every_field() {
     check(
         |s| s.agents.set("reviewer", whole_agent()),
         &expect![[
@@ -178,7 +178,7 @@ fn agents_stand_in_the_handshake_with_every_field() {
 }
 
 #[test]
-fn what_is_told_of_agents_stands_in_the_handshake() {
+fn agent_options_are_in_the_handshake() {
     check(|s| s.include |= Include::SUBAGENT_TEXT, &expect![[r#"{"forwardSubagentText":true}"#]]);
     check_printed(|s| s.include |= Include::SUBAGENT_TEXT, &expect!["--forward-subagent-text"]);
     check(
@@ -192,7 +192,7 @@ fn what_is_told_of_agents_stands_in_the_handshake() {
 }
 
 #[test]
-fn skills_are_rules_and_a_list_of_the_handshake() {
+fn skills_are_rules_and_a_list_in_the_handshake() {
     check(|s| s.skills = Some(Skills::All), &expect!["--allowedTools=Skill"]);
     check(
         |s| {
@@ -208,7 +208,7 @@ fn skills_are_rules_and_a_list_of_the_handshake() {
 }
 
 #[test]
-fn names_of_skills_that_would_be_other_rules_are_refused() {
+fn skill_names_that_would_be_other_rules_are_rejected() {
     for name in
         ["", " a", "a ", "a(b", "a)", "a,b", "a\nb", "*", "a:*", "a *", "/a", r"a\\b", r"a\"]
     {
@@ -223,7 +223,7 @@ fn names_of_skills_that_would_be_other_rules_are_refused() {
 }
 
 #[test]
-fn plugins_travel_on_the_command_line_or_in_the_handshake() {
+fn plugins_are_on_the_command_line_or_in_the_handshake() {
     let plugins = || vec![Plugin::new("/p/one"), Plugin::new("/p/two").without_mcp()];
     check(
         |s| s.plugins = plugins(),
@@ -244,7 +244,7 @@ fn plugins_travel_on_the_command_line_or_in_the_handshake() {
 }
 
 #[test]
-fn tool_aliases_stand_in_the_handshake() {
+fn tool_aliases_are_in_the_handshake() {
     check(
         |s| s.tool_aliases = [("Run".into(), "Bash".into())].into(),
         &expect![[r#"{"toolAliases":{"Run":"Bash"}}"#]],
@@ -266,13 +266,13 @@ fn the_preview_of_questions_and_the_application_have_their_variables() {
 #[test]
 fn permission_prompts_have_their_flag() {
     check(
-        |s| s.permission_prompts = Some(PermissionPrompts::Nobody),
+        |s| s.permission_prompts = Some(PermissionPrompts::None),
         &expect!["--permission-prompts=none"],
     );
 }
 
 #[test]
-fn what_is_said_of_the_conversation_has_its_flag_or_field() {
+fn conversation_options_have_a_flag_or_a_field() {
     check(
         |s| {
             s.start.origin = Origin::Session("id".into());
@@ -310,7 +310,7 @@ fn logs_and_hook_events_have_their_flags() {
 }
 
 #[test]
-fn new_contradictions_name_both_sides_and_come_together() {
+fn contradictions_of_newer_options_name_both_options() {
     let problems = problems(
         |s| {
             s.model = Some("m".into());
@@ -336,7 +336,7 @@ fn new_contradictions_name_both_sides_and_come_together() {
 }
 
 #[test]
-fn values_that_mean_nothing_are_refused_together() {
+fn meaningless_values_are_reported_together() {
     let parts = ["a", SYSTEM_PROMPT_BOUNDARY, "b", SYSTEM_PROMPT_BOUNDARY];
     let problems = problems(
         |s| {
@@ -370,7 +370,7 @@ fn values_that_mean_nothing_are_refused_together() {
 }
 
 #[test]
-fn print_mode_refuses_what_only_a_handshake_tells() {
+fn print_mode_rejects_options_of_the_handshake() {
     let problems = problems(
         |s| {
             s.system_prompt = Some(SystemPromptBase::cached("a", "b"));
@@ -391,9 +391,9 @@ fn print_mode_refuses_what_only_a_handshake_tells() {
 }
 
 #[test]
-fn what_another_option_beats_is_told() {
+fn ignored_options_are_reported() {
     let settings = settings(|s| {
-        s.permission_prompts = Some(PermissionPrompts::Nobody);
+        s.permission_prompts = Some(PermissionPrompts::None);
         s.permission_prompt_tool = Some("mcp__a__b".into());
         s.skills = Some(Skills::All);
         s.tools = Some(["Read"].into());
@@ -406,7 +406,7 @@ fn what_another_option_beats_is_told() {
 }
 
 #[test]
-fn what_is_private_in_the_new_options_is_masked_and_not_printed() {
+fn private_values_of_newer_options_are_masked_and_not_printed() {
     const MARK: &str = "s3cr3t";
     let server = json(&format!(r#"{{"headers":{{"a":"{MARK}-a"}}}}"#));
     let settings = settings(|s| {

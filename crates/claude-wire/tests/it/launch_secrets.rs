@@ -9,7 +9,7 @@ use claude_wire::settings::SystemPromptBase;
 use crate::launch::{json, settings};
 
 #[test]
-fn what_must_be_masked_is_found_wherever_it_was_given() {
+fn secrets_are_found_in_every_option() {
     let settings = settings(|s| {
         s.env = BTreeMap::from([("ANY".to_owned(), Secret::from("variable"))]);
         s.extra_args = vec![("any".into(), Some(Secret::from("flag"))), ("debug".into(), None)];
@@ -25,7 +25,7 @@ fn what_must_be_masked_is_found_wherever_it_was_given() {
 }
 
 #[test]
-fn paths_and_hosts_are_secret_only_if_the_name_of_their_variable_says_so() {
+fn paths_and_hosts_are_secret_only_by_the_name_of_their_variable() {
     let cases = [
         ("SOME_DIR", "/srv/project", false),
         ("PATH", "/usr/local/bin:/usr/bin:/bin", false),
@@ -66,7 +66,7 @@ fn paths_and_hosts_are_secret_only_if_the_name_of_their_variable_says_so() {
 }
 
 #[test]
-fn what_arguments_and_addresses_of_servers_hide_is_masked() {
+fn secrets_in_arguments_and_addresses_of_servers_are_masked() {
     for (config, expected) in [
         (r#"{"args":["--api-key","one","--port","80","x"]}"#, &["one"][..]),
         (r#"{"args":["--api-key=one","-token","two","TOKEN=three"]}"#, &["one", "two", "three"]),
@@ -99,7 +99,7 @@ fn new_servers_for_a_session_print_their_names_only() {
 }
 
 #[test]
-fn secrets_are_printed_nowhere() {
+fn secrets_are_never_printed() {
     const MARK: &str = "s3cr3t";
     let settings = settings(|s| {
         s.env = BTreeMap::from([("KEY".to_owned(), Secret::from(MARK))]);
@@ -117,7 +117,7 @@ fn secrets_are_printed_nowhere() {
 }
 
 #[test]
-fn a_value_written_into_a_name_is_not_shown_in_the_complaint() {
+fn value_inside_a_variable_name_is_not_repeated_in_the_problem() {
     let settings = settings(|s| {
         s.env = BTreeMap::from([("KEY=s3cr3t".to_owned(), Secret::from("x"))]);
         s.extra_args = vec![("--key=s3cr3t".into(), None), ("--key s3cr3t".into(), None)];

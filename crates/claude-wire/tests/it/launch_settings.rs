@@ -36,7 +36,7 @@ fn managed_settings_have_their_flag() {
 }
 
 #[test]
-fn a_sandbox_that_is_enabled_must_be_there_unless_told_otherwise() {
+fn enabled_sandbox_is_required_unless_optional() {
     check(
         |s| s.sandbox = Some(Sandbox::default().enabled(true).into()),
         &expect![[r#"--settings={"sandbox":{"enabled":true,"failIfUnavailable":true}}"#]],
@@ -65,7 +65,7 @@ fn on_top(before: &str, sandbox: &str, expected: &Expect) {
 }
 
 #[test]
-fn a_sandbox_goes_on_top_of_the_settings_key_by_key() {
+fn sandbox_is_merged_into_the_settings_key_by_key() {
     on_top(
         r#"{"enabled":true,"bwrapPath":"/b","network":{"allowedDomains":["a"],"allowLocalBinding":true}}"#,
         r#"{"allowUnsandboxedCommands":false,"network":{"allowedDomains":["b"]}}"#,
@@ -76,7 +76,7 @@ fn a_sandbox_goes_on_top_of_the_settings_key_by_key() {
 }
 
 #[test]
-fn what_two_sandboxes_deny_adds_up() {
+fn denials_of_two_sandboxes_are_combined() {
     on_top(
         r#"{"filesystem":{"denyRead":["/a","/b"],"allowWrite":["/w"]},"network":{"deniedDomains":["x"]},"credentials":{"files":[{"path":"k","mode":"deny"}]}}"#,
         r#"{"filesystem":{"denyRead":["/b","/c"]},"network":{"deniedDomains":["y"]},"credentials":{"files":[{"path":"l","mode":"mask"}]}}"#,
@@ -87,7 +87,7 @@ fn what_two_sandboxes_deny_adds_up() {
 }
 
 #[test]
-fn what_would_undo_a_restriction_of_the_new_sandbox_is_dropped() {
+fn settings_that_undo_a_sandbox_restriction_are_dropped() {
     on_top(
         r#"{"filesystem":{"disabled":true},"network":{"httpProxyPort":1,"socksProxyPort":2,"tlsTerminate":{"caCertPath":"c"}},"ripgrep":{"command":"rg","args":["-x"]}}"#,
         r#"{"filesystem":{"denyRead":["/a"]},"network":{"allowedDomains":["b"],"tlsTerminate":{"caKeyPath":"k"}},"ripgrep":{"command":"other"}}"#,

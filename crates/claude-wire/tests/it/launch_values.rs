@@ -101,7 +101,7 @@ fn no_text_and_no_path_holds_a_nul() {
 }
 
 #[test]
-fn no_entry_of_a_list_becomes_two_and_none_swallows_the_next() {
+fn list_entries_are_neither_split_nor_joined() {
     // As the CLI cuts them: at commas and blanks, but not inside of parentheses, of which it sees
     // only the first that opens and the first that closes.
     for (entry, is_one) in [
@@ -133,7 +133,7 @@ fn no_entry_of_a_list_becomes_two_and_none_swallows_the_next() {
 }
 
 #[test]
-fn an_id_and_a_path_name_something() {
+fn empty_ids_and_paths_are_rejected() {
     assert_eq!(problems(|s| s.start.origin = Origin::Session("".into())), ["conversation"]);
     assert_eq!(problems(|s| s.start.id = Some(" ".into())), ["conversation"]);
     assert_eq!(problems(|s| s.add_dirs = vec![PathBuf::new()]), ["add_dirs"]);
@@ -145,7 +145,7 @@ fn an_id_and_a_path_name_something() {
 
 #[cfg(unix)]
 #[test]
-fn a_path_that_is_no_text_is_refused_where_it_would_become_another() {
+fn path_that_is_not_utf8_is_rejected_where_it_would_change() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
 
@@ -196,7 +196,7 @@ fn credentials_in_addresses_and_arguments_of_servers_are_masked() {
 }
 
 #[test]
-fn a_server_of_which_the_cli_would_offer_nothing_is_refused() {
+fn server_whose_tools_would_be_hidden_is_rejected() {
     let found = |name: &str| problems(|s| s.mcp_servers.set(name, Json::from_text("{}").unwrap()));
     for name in ["calc", "a__b", "a b.c/d", "é", "", "constructor", &"x".repeat(120)] {
         assert_eq!(found(name), Vec::<String>::new(), "{name:?}");

@@ -87,7 +87,7 @@ fn unions_that_hosts_build_decode_from_a_value() {
 }
 
 #[test]
-fn a_member_that_does_not_fit_is_an_error_that_names_its_field() {
+fn undecodable_member_is_an_error_that_names_its_field() {
     let update = json!({"destination": 5, "type": "addRules"});
     let error = serde_json::from_value::<PermissionUpdate>(update).unwrap_err().to_string();
     assert!(error.contains("expected a string"), "{error}");

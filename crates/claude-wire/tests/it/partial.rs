@@ -85,7 +85,7 @@ fn whole(message: &str, text: &str) -> String {
 }
 
 #[test]
-fn without_pieces_a_block_is_shown_at_once() {
+fn block_without_deltas_is_shown_at_once() {
     let lines = [whole("m1", "one"), whole("m1", "two"), whole("m2", "three")];
     let screen = play(bodies(&lines.each_ref().map(String::as_str)));
     let texts: Vec<_> = screen.text.values().map(String::as_str).collect();
@@ -94,7 +94,7 @@ fn without_pieces_a_block_is_shown_at_once() {
 }
 
 #[test]
-fn what_the_pieces_lack_is_shown_with_the_block() {
+fn text_missing_from_deltas_is_shown_with_the_block() {
     let lines = [START.to_owned(), delta(0, "Hel"), whole("m1", "Hello.")];
     let updates: Vec<_> = {
         let mut accumulator = Accumulator::new();
@@ -115,7 +115,7 @@ fn what_the_pieces_lack_is_shown_with_the_block() {
 }
 
 #[test]
-fn pieces_that_turn_out_wrong_are_taken_back() {
+fn wrong_partial_text_is_replaced() {
     let lines = [START.to_owned(), delta(0, "Good"), whole("m1", "Bad")];
     let screen = play(bodies(&lines.each_ref().map(String::as_str)));
     assert_eq!(screen.text.values().collect::<Vec<_>>(), ["Bad"]);

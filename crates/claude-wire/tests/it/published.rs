@@ -283,7 +283,7 @@ fn every_published_field_of_every_message_has_a_name() {
 }
 
 #[test]
-fn published_words_are_known() {
+fn published_values_are_known() {
     for (known, published) in [
         (
             ResultSubtype::KNOWN,

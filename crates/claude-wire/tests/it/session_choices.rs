@@ -1,4 +1,4 @@
-//! Choices of a random play.
+//! Choices of a random harness.
 
 use std::collections::VecDeque;
 

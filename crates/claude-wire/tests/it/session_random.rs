@@ -5,26 +5,26 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::session_world::{Choices, Logged, World};
+use crate::session_model::{Choices, LogEntry, Model};
 
 const CASES: u64 = 6_000;
 
 #[test]
-fn in_any_order_of_events_the_machine_keeps_its_promises() {
+fn machine_keeps_its_invariants_in_any_order_of_events() {
     let one = std::env::var("SESSION_SEED").ok().map(|seed| seed.parse::<u64>().unwrap());
     let seeds = one.map_or(0..CASES, |seed| seed..seed + 1);
     let (mut events, mut ends) = (0, BTreeSet::new());
     for seed in seeds {
-        let mut world = World::new(Choices::seeded(seed));
-        let played = catch_unwind(AssertUnwindSafe(|| world.play()));
+        let mut model = Model::new(Choices::seeded(seed));
+        let played = catch_unwind(AssertUnwindSafe(|| model.play()));
         if let Err(cause) = played {
             let text = cause.downcast_ref::<String>().cloned();
             let text = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            let log: Vec<String> = world.log.iter().map(Logged::shown).collect();
+            let log: Vec<String> = model.log.iter().map(LogEntry::shown).collect();
             panic!("SESSION_SEED={seed}: {}\n{}", text.unwrap_or_default(), log.join("\n"));
         }
-        events += world.events;
-        ends.extend(world.end.map(|end| end.split(['(', ' ']).take(3).collect::<String>()));
+        events += model.events;
+        ends.extend(model.end.map(|end| end.split(['(', ' ']).take(3).collect::<String>()));
     }
     if one.is_none() {
         assert!(events > 300_000, "{events}");
@@ -43,8 +43,8 @@ fn in_any_order_of_events_the_machine_keeps_its_promises() {
 
 /// As the fuzz target gives them: the same thing again and again, then anything.
 #[test]
-fn the_machine_keeps_its_promises_where_choices_are_given() {
+fn machine_keeps_its_invariants_for_given_choices() {
     for byte in 0..=u8::MAX {
-        World::new(Choices::given(&[byte, 0].repeat(60))).play();
+        Model::new(Choices::given(&[byte, 0].repeat(60))).play();
     }
 }

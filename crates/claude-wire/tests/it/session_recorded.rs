@@ -1,5 +1,5 @@
 //! The recorded conversations, played again with the machine in the host's place: it asks what the
-//! host asked, and everything that the CLI said must fit.
+//! host state, and everything that the CLI said must fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use claude_wire::control::{ControlOutcome, HostRequest};
 use claude_wire::session::{
-    CallKey, CallOutcome, Effect, End, Event, Exit, HookPlan, Machine, Notice, Outgoing, Plan, Run,
-    Settled, State, Waiter,
+    CallbackKey, CallbackOutcome, Completion, Effect, Event, Exit, HookPlan, Machine,
+    OutgoingMessage, Plan, RunEnd, RunMode, RunState, RunWarning, Waiter,
 };
 use claude_wire::{Envelope, FromHost};
 
@@ -32,7 +32,7 @@ struct Replay {
     /// Ids of the recording and those of the machine.
     ids: BTreeMap<String, String>,
     /// Requests of the CLI for which a callback was run.
-    runs: BTreeMap<String, CallKey>,
+    runs: BTreeMap<String, CallbackKey>,
     /// What the machine answered, by request.
     answers: BTreeMap<String, serde_json::Value>,
     effects: Vec<Effect>,
@@ -57,13 +57,13 @@ impl Replay {
                 replay.cli_says(&line.bytes);
             }
         }
-        replay.happens(Event::EndInput(Waiter(0)));
-        replay.happens(Event::OutputEnded(None));
-        replay.happens(Event::Exited(Exit::Code(0)));
+        replay.handle(Event::EndInput(Waiter(0)));
+        replay.handle(Event::StdoutEnded(None));
+        replay.handle(Event::Exited(Exit::Code(0)));
         replay
     }
 
-    fn happens(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         self.machine.handle(event, Duration::ZERO);
         self.take_effects();
     }
@@ -71,7 +71,7 @@ impl Replay {
     fn take_effects(&mut self) {
         while let Some(effect) = self.machine.next_effect() {
             match &effect {
-                Effect::Run { key, request, .. } => {
+                Effect::RunCallback { key, request, .. } => {
                     self.runs.insert(request.request_id.to_string(), *key);
                 }
                 Effect::Write(line) => self.written(line),
@@ -100,25 +100,32 @@ impl Replay {
                 self.ids.insert(theirs, format!("req_{number}_00000000"));
                 if !matches!(request.request, HostRequest::Initialize(_)) {
                     let limit = Duration::from_secs(30);
-                    self.happens(Event::Ask { waiter, request: request.request, limit });
+                    self.handle(Event::Request {
+                        waiter,
+                        request: request.request,
+                        timeout: limit,
+                    });
                 }
             }
             FromHost::User(user) => {
                 let id = user.uuid.clone().unwrap_or_else(|| "none".into());
                 let mut line = line.to_vec();
                 line.push(b'\n');
-                self.happens(Event::Send { waiter, message: Outgoing::new(id, line.into(), true) });
+                self.handle(Event::Send {
+                    waiter,
+                    message: OutgoingMessage::new(id, line.into(), true),
+                });
             }
             FromHost::Response(answer) => {
                 let id = answer.request_id().unwrap().to_string();
                 let Some(key) = self.runs.get(&id).copied() else { return };
                 let outcome = match answer.response {
                     ControlOutcome::Success(success) => {
-                        CallOutcome::Answer(success.response.unwrap_or_default())
+                        CallbackOutcome::Response(success.response.unwrap_or_default())
                     }
-                    _ => CallOutcome::Failed("as recorded".to_owned()),
+                    _ => CallbackOutcome::Failed("as recorded".to_owned()),
                 };
-                self.happens(Event::CallbackDone { key, outcome });
+                self.handle(Event::CallbackDone { key, outcome });
             }
             _ => {}
         }
@@ -133,7 +140,7 @@ impl Replay {
                 break;
             }
         }
-        self.happens(Event::Line(text.into()));
+        self.handle(Event::Line(text.into()));
     }
 }
 
@@ -143,7 +150,7 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
 
 /// Everything that was registered when the recording was made.
 fn plan(recorded: &Recorded) -> Plan {
-    let mut plan = Plan::new(Run::Session);
+    let mut plan = Plan::new(RunMode::Session);
     plan.initialize = None;
     plan.permissions = true;
     plan.file_checkpointing = true;
@@ -186,7 +193,7 @@ fn every_message_is_delivered_and_no_control_frame_is() {
             .iter()
             .filter_map(|effect| match effect {
                 Effect::Deliver(line) => Some(&line[..]),
-                Effect::Warn(Notice::Malformed(malformed)) => Some(&malformed.line[..]),
+                Effect::Warn(RunWarning::Malformed(malformed)) => Some(&malformed.line[..]),
                 _ => None,
             })
             .collect();
@@ -198,7 +205,7 @@ fn every_message_is_delivered_and_no_control_frame_is() {
 }
 
 #[test]
-fn every_handshake_is_confirmed_and_every_operation_answered() {
+fn every_recorded_handshake_and_operation_completes() {
     for recorded in corpus() {
         let replay = Replay::of(&recorded);
         let asked_to_begin =
@@ -206,14 +213,14 @@ fn every_handshake_is_confirmed_and_every_operation_answered() {
         let mut running = 0;
         for effect in &replay.effects {
             match effect {
-                Effect::State(State::Running(_)) => running += 1,
-                Effect::Warn(Notice::Malformed(malformed)) => panic!("{malformed}"),
+                Effect::State(RunState::Running(_)) => running += 1,
+                Effect::Warn(RunWarning::Malformed(malformed)) => panic!("{malformed}"),
                 // The recording ends before these were answered.
-                Effect::Settle(_, Settled::Refused(refusal)) => {
+                Effect::Complete(_, Completion::Rejected(refusal)) => {
                     let fits = matches!(
                         refusal,
-                        claude_wire::session::Refusal::Rejected(_)
-                            | claude_wire::session::Refusal::NotInitialized
+                        claude_wire::session::Rejection::ByCli(_)
+                            | claude_wire::session::Rejection::NotInitialized
                     );
                     assert!(fits, "{} {refusal:?}", recorded.name);
                 }
@@ -261,7 +268,7 @@ fn is_result(line: &[u8]) -> bool {
 }
 
 #[test]
-fn every_request_is_answered_as_the_recorded_host_did() {
+fn every_request_gets_the_recorded_response() {
     let mut compared = 0;
     for recorded in corpus() {
         let replay = Replay::of(&recorded);
@@ -290,13 +297,13 @@ fn a_recorded_session_ends_as_its_process_does() {
         let last = replay.effects.last();
         let begins = !recorded.from_cli.is_empty();
         match last {
-            Some(Effect::End(End::Completed)) => {}
-            Some(Effect::End(End::Failed(_))) if !begins => {}
+            Some(Effect::End(RunEnd::Completed)) => {}
+            Some(Effect::End(RunEnd::Failed(_))) if !begins => {}
             other => assert!(
                 replay
                     .effects
                     .iter()
-                    .all(|effect| !matches!(effect, Effect::State(State::Running(_)))),
+                    .all(|effect| !matches!(effect, Effect::State(RunState::Running(_)))),
                 "{} {other:?}",
                 recorded.name
             ),
@@ -313,7 +320,9 @@ fn the_trace_of_every_recording_can_be_written() {
             let (kind, line) = match &effect {
                 Effect::Write(line) => ("written", line.trim_ascii_end()),
                 Effect::Deliver(line) => ("delivered", &line[..]),
-                Effect::Warn(Notice::Malformed(malformed)) => ("delivered", &malformed.line[..]),
+                Effect::Warn(RunWarning::Malformed(malformed)) => {
+                    ("delivered", &malformed.line[..])
+                }
                 _ => continue,
             };
             traces.extend_from_slice(format!("{} {kind} ", recorded.name).as_bytes());

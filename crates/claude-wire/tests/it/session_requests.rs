@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use claude_wire::session::{
-    CallKey, CallOutcome, Effect, Event, Exit, Notice, Plan, QueryLimits, Run,
+    CallbackKey, CallbackOutcome, Effect, Event, Exit, Plan, QueryLimits, RunMode, RunWarning,
 };
 use claude_wire::{Extra, Json};
 use serde_json::Value;
 
 use crate::recording::corpus;
-use crate::session_play::{
-    Play, cancel, hook, message, permission, request, shown, with_callbacks,
+use crate::session_harness::{
+    Harness, cancel, hook, message, permission, request, shown, with_callbacks,
 };
 
 /// The answer to the handshake.
@@ -21,51 +21,53 @@ const READY: &str = r#"{"type":"control_response","response":{"subtype":"success
 /// What all forms must share: the request without what stood around it.
 fn told(effect: &Effect) -> String {
     match effect {
-        Effect::Run { key, request, .. } => {
+        Effect::RunCallback { key, request, .. } => {
             format!("run {} {} {:?}", key.0, request.request_id, request.request)
         }
         // It holds the line as it came.
-        Effect::Warn(Notice::Malformed(malformed)) => format!("malformed: {}", malformed.reason),
+        Effect::Warn(RunWarning::Malformed(malformed)) => {
+            format!("malformed: {}", malformed.reason)
+        }
         other => shown(other),
     }
 }
 
 /// Everything that comes of a request: when it arrives, when it arrives again, when it is answered
-/// or withdrawn, when time passes and when all ends.
-fn comes_of(mut play: Play, line: &str, id: &str, ending: Ending) -> Vec<String> {
+/// or cancelled, when time passes and when all ends.
+fn comes_of(mut harness: Harness, line: &str, id: &str, ending: Ending) -> Vec<String> {
     let mut all = Vec::new();
-    let mut happens = |play: &mut Play, event: Event| {
-        play.machine.handle(event, play.now);
-        let effects: Vec<Effect> = std::iter::from_fn(|| play.machine.next_effect()).collect();
+    let mut happens = |harness: &mut Harness, event: Event| {
+        harness.machine.handle(event, harness.now);
+        let effects: Vec<Effect> = std::iter::from_fn(|| harness.machine.next_effect()).collect();
         all.extend(effects.iter().map(told));
-        all.push(format!("wakes at {:?}", play.machine.wake_at()));
+        all.push(format!("wakes at {:?}", harness.machine.wake_at()));
         let keys = effects.iter().filter_map(|effect| match effect {
-            Effect::Run { key, .. } => Some(*key),
+            Effect::RunCallback { key, .. } => Some(*key),
             _ => None,
         });
-        keys.collect::<Vec<CallKey>>()
+        keys.collect::<Vec<CallbackKey>>()
     };
     let said = |text: &str| Event::Line(Bytes::copy_from_slice(text.as_bytes()));
-    let run = happens(&mut play, said(line));
-    happens(&mut play, said(line));
+    let run = happens(&mut harness, said(line));
+    happens(&mut harness, said(line));
     match ending {
         Ending::Answered => {
             for key in run {
-                let outcome = CallOutcome::Answer(Json::from_text("{}").unwrap());
-                happens(&mut play, Event::CallbackDone { key, outcome });
+                let outcome = CallbackOutcome::Response(Json::from_text("{}").unwrap());
+                happens(&mut harness, Event::CallbackDone { key, outcome });
             }
         }
-        Ending::Withdrawn => drop(happens(&mut play, said(&cancel(id)))),
+        Ending::Withdrawn => drop(happens(&mut harness, said(&cancel(id)))),
         Ending::Late => {
-            while let Some(at) = play.machine.wake_at() {
-                play.now = at;
-                happens(&mut play, Event::Tick);
+            while let Some(at) = harness.machine.wake_at() {
+                harness.now = at;
+                happens(&mut harness, Event::Tick);
             }
         }
     }
-    happens(&mut play, Event::OutputEnded(None));
-    happens(&mut play, Event::Exited(Exit::Code(1)));
-    all.push(format!("{:?}", play.machine.evidence().session_id));
+    happens(&mut harness, Event::StdoutEnded(None));
+    happens(&mut harness, Event::Exited(Exit::Code(1)));
+    all.push(format!("{:?}", harness.machine.evidence().session_id));
     all
 }
 
@@ -111,42 +113,42 @@ fn plans() -> Vec<Plan> {
     let mut query = all.clone();
     let mut limits = QueryLimits::default();
     limits.idle_timeout = Some(Duration::from_secs(10));
-    query.run = Run::Query { prompt: Some(message("a")), limits };
-    vec![Plan::new(Run::Session), all, query]
+    query.run = RunMode::Query { prompt: Some(message("a")), limits };
+    vec![Plan::new(RunMode::Session), all, query]
 }
 
 /// The states of a session that make a difference to a request, and how to get there.
-const STATES: [fn(&mut Play); 6] = [
+const STATES: [fn(&mut Harness); 6] = [
     |_| {},
-    |play| drop(play.line(READY)),
-    |play| {
-        play.line(READY);
-        play.send(1, "b");
-        play.line(r#"{"type":"result","subtype":"success"}"#);
+    |harness| drop(harness.line(READY)),
+    |harness| {
+        harness.line(READY);
+        harness.send(1, "b");
+        harness.line(r#"{"type":"result","subtype":"success"}"#);
     },
-    |play| {
-        play.line(READY);
-        play.line("junk");
+    |harness| {
+        harness.line(READY);
+        harness.line("junk");
     },
-    |play| {
-        play.line(READY);
-        play.stop();
+    |harness| {
+        harness.line(READY);
+        harness.stop();
     },
     // As many run and wait as may.
-    |play| {
-        play.line(READY);
+    |harness| {
+        harness.line(READY);
         for number in 0..4 {
-            play.line(&hook(&format!("earlier-{number}"), "hook_0"));
+            harness.line(&hook(&format!("earlier-{number}"), "hook_0"));
         }
     },
 ];
 
-fn in_state(plan: &Plan, state: fn(&mut Play)) -> Play {
-    let mut play = Play::of(plan.clone());
-    play.effects();
-    state(&mut play);
-    play.now += Duration::from_secs(1);
-    play
+fn in_state(plan: &Plan, state: fn(&mut Harness)) -> Harness {
+    let mut harness = Harness::new(plan.clone());
+    harness.effects();
+    state(&mut harness);
+    harness.now += Duration::from_secs(1);
+    harness
 }
 
 /// Checks one line in every state, with every ending and in every form; or in each `share`th of all

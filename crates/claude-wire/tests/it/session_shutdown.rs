@@ -58,7 +58,7 @@ fn a_sequence_that_has_not_begun_has_no_deadline() {
 }
 
 #[test]
-fn the_next_step_can_come_early_and_none_comes_twice_or_back() {
+fn steps_can_come_early_but_never_twice_or_in_reverse() {
     for (place, first) in STEPS.into_iter().enumerate() {
         for (other, second) in STEPS.into_iter().enumerate() {
             let mut shutdown = Shutdown::default();
@@ -76,7 +76,7 @@ fn the_next_step_can_come_early_and_none_comes_twice_or_back() {
 }
 
 #[test]
-fn a_grace_period_that_no_clock_can_show_never_ends() {
+fn unrepresentable_grace_period_never_ends() {
     let endless = GracePeriods { exit: Duration::MAX, ..GRACE };
     let mut shutdown = Shutdown::default();
     shutdown.enter(CloseStdin, seconds(5), &endless);

@@ -2,7 +2,7 @@
 
 use claude_wire::session::{Event, Plan};
 
-use crate::session_play::{Play, permission, with_callbacks};
+use crate::session_harness::{Harness, permission, with_callbacks};
 
 /// A limit that a few responses reach.
 const LIMIT: usize = 10_000;
@@ -14,16 +14,16 @@ fn plan() -> Plan {
 }
 
 /// A machine whose handshake was written.
-fn ready() -> Play {
-    let mut play = Play::ready(plan());
-    play.happens(Event::Written(100_000));
-    play
+fn ready() -> Harness {
+    let mut harness = Harness::ready(plan());
+    harness.handle(Event::Written(100_000));
+    harness
 }
 
 /// The CLI asks, and the host responds with so many bytes and a few more.
-fn respond(play: &mut Play, key: u64, bytes: usize) -> Vec<String> {
-    assert_eq!(play.line(&permission(&format!("r{key}"))), [format!("run {key} for r{key}")]);
-    play.answers(key, &format!("\"{}\"", "x".repeat(bytes)))
+fn respond(harness: &mut Harness, key: u64, bytes: usize) -> Vec<String> {
+    assert_eq!(harness.line(&permission(&format!("r{key}"))), [format!("run {key} for r{key}")]);
+    harness.respond(key, &format!("\"{}\"", "x".repeat(bytes)))
 }
 
 fn failed(effects: &[String]) -> bool {
@@ -31,62 +31,62 @@ fn failed(effects: &[String]) -> bool {
 }
 
 #[test]
-fn responses_that_are_not_read_end_the_run() {
-    let mut play = ready();
-    play.ask(7);
-    assert!(!failed(&respond(&mut play, 1, LIMIT / 2)));
-    assert!(play.pass(20_000).is_empty(), "that may wait for as long as it likes");
-    assert!(!failed(&respond(&mut play, 2, LIMIT)));
-    assert!(play.pass(4_999).is_empty());
-    let effects = play.pass(1);
+fn unread_responses_fail_the_run() {
+    let mut harness = ready();
+    harness.interrupt(7);
+    assert!(!failed(&respond(&mut harness, 1, LIMIT / 2)));
+    assert!(harness.advance(20_000).is_empty(), "that may wait for as long as it likes");
+    assert!(!failed(&respond(&mut harness, 2, LIMIT)));
+    assert!(harness.advance(4_999).is_empty());
+    let effects = harness.advance(1);
     assert!(failed(&effects), "{effects:?}");
-    assert!(effects.iter().any(|effect| effect.starts_with("7: refused Closed")), "{effects:?}");
-    assert_eq!(effects[effects.len() - 2..], ["close input", "terminate"]);
-    assert_eq!(play.pass(5_000), ["kill"]);
-    let effects = play.die(137);
+    assert!(effects.iter().any(|effect| effect.starts_with("7: rejected Closed")), "{effects:?}");
+    assert_eq!(effects[effects.len() - 2..], ["close stdin", "terminate"]);
+    assert_eq!(harness.advance(5_000), ["kill"]);
+    let effects = harness.end_process(137);
     assert!(effects.last().unwrap().starts_with("end Failed(StdinNotRead("), "{effects:?}");
 }
 
 #[test]
-fn a_cli_that_reads_slowly_is_not_ended() {
-    let mut play = ready();
-    respond(&mut play, 1, LIMIT);
-    respond(&mut play, 2, LIMIT);
+fn slowly_reading_cli_is_not_stopped() {
+    let mut harness = ready();
+    respond(&mut harness, 1, LIMIT);
+    respond(&mut harness, 2, LIMIT);
     for _ in 0..10 {
-        assert!(play.pass(4_000).is_empty());
-        play.happens(Event::Written(1));
+        assert!(harness.advance(4_000).is_empty());
+        harness.handle(Event::Written(1));
     }
-    play.happens(Event::Written(LIMIT));
-    play.happens(Event::Written(LIMIT));
-    assert!(play.pass(60_000).is_empty());
+    harness.handle(Event::Written(LIMIT));
+    harness.handle(Event::Written(LIMIT));
+    assert!(harness.advance(60_000).is_empty());
 }
 
 #[test]
-fn four_times_the_limit_ends_the_run_at_once() {
-    let mut play = ready();
-    let key = (1..100).find(|key| failed(&respond(&mut play, *key, LIMIT / 2))).unwrap();
+fn four_times_the_limit_fails_the_run_at_once() {
+    let mut harness = ready();
+    let key = (1..100).find(|key| failed(&respond(&mut harness, *key, LIMIT / 2))).unwrap();
     assert!((8..=10).contains(&key), "{key}");
 }
 
 #[test]
-fn one_response_may_be_of_any_length() {
-    let mut play = ready();
-    assert!(!failed(&respond(&mut play, 1, 10 * LIMIT)));
-    play.happens(Event::Written(10 * LIMIT));
-    assert!(play.pass(60_000).is_empty());
+fn single_response_may_have_any_length() {
+    let mut harness = ready();
+    assert!(!failed(&respond(&mut harness, 1, 10 * LIMIT)));
+    harness.handle(Event::Written(10 * LIMIT));
+    assert!(harness.advance(60_000).is_empty());
 }
 
 #[test]
 fn messages_of_the_host_do_not_count_as_responses() {
-    let mut play = ready();
-    respond(&mut play, 1, LIMIT / 2);
+    let mut harness = ready();
+    respond(&mut harness, 1, LIMIT / 2);
     for waiter in 1..1_000 {
-        play.send(waiter, &format!("m{waiter}"));
+        harness.send(waiter, &format!("m{waiter}"));
     }
-    assert!(play.pass(60_000).is_empty());
+    assert!(harness.advance(60_000).is_empty());
     // The responses before and between the messages are told apart from them.
-    respond(&mut play, 2, LIMIT / 4);
-    play.happens(Event::Written(LIMIT / 2 + 200));
-    respond(&mut play, 3, LIMIT / 2);
-    assert!(play.pass(60_000).is_empty());
+    respond(&mut harness, 2, LIMIT / 4);
+    harness.handle(Event::Written(LIMIT / 2 + 200));
+    respond(&mut harness, 3, LIMIT / 2);
+    assert!(harness.advance(60_000).is_empty());
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use claude_wire::session::{Effect, Event, Exit, Plan, QueryLimits, Run};
+use claude_wire::session::{Effect, Event, Exit, Plan, QueryLimits, RunMode};
 use proptest::prelude::*;
 
-use crate::session_play::{Play, cancel, message, permission, shown};
+use crate::session_harness::{Harness, cancel, message, permission, shown};
 
 /// What happens in a run; times are in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +43,11 @@ const AGENT_DONE: Happens =
     Line(r#"{"type":"system","subtype":"task_notification","task_id":"a","status":"completed"}"#);
 
 /// A query without a handshake, so that nothing is said before its first event.
-fn query(limits: QueryLimits) -> Play {
-    let mut plan = Plan::new(Run::Query { prompt: Some(message("m")), limits });
+fn query(limits: QueryLimits) -> Harness {
+    let mut plan = Plan::new(RunMode::Query { prompt: Some(message("m")), limits });
     plan.initialize = None;
     plan.permissions = true;
-    Play::of(plan)
+    Harness::new(plan)
 }
 
 /// Plays a run, and returns what is done to the process and how the run ended.
@@ -56,29 +56,29 @@ fn play(events: &[Happens]) -> Vec<String> {
 }
 
 fn play_with(limits: QueryLimits, events: &[Happens]) -> Vec<String> {
-    let mut play = query(limits);
+    let mut harness = query(limits);
     let mut steps = Vec::new();
-    let mut asked = 0;
+    let mut permissions = 0;
     for event in events {
         let event = match event {
             Line(line) => Event::Line((*line).into()),
-            Eof => Event::OutputEnded(None),
+            Eof => Event::StdoutEnded(None),
             Exits(exit) => Event::Exited(*exit),
             Opened => {
-                asked += 1;
-                Event::Line(permission(&format!("p{asked}")).into())
+                permissions += 1;
+                Event::Line(permission(&format!("p{permissions}")).into())
             }
             // Perhaps of one that is not open any more.
-            Closed => Event::Line(cancel(&format!("p{asked}")).into()),
+            Closed => Event::Line(cancel(&format!("p{permissions}")).into()),
             Pass(time) => {
-                play.now += Duration::from_millis(*time);
+                harness.now += Duration::from_millis(*time);
                 Event::Tick
             }
         };
-        play.machine.handle(event, play.now);
-        while let Some(effect) = play.machine.next_effect() {
+        harness.machine.handle(event, harness.now);
+        while let Some(effect) = harness.machine.next_effect() {
             match effect {
-                Effect::CloseInput | Effect::Terminate | Effect::Warn(_) | Effect::End(_) => {
+                Effect::CloseStdin | Effect::Terminate | Effect::Warn(_) | Effect::End(_) => {
                     steps.push(shown(&effect));
                 }
                 _ => {}
@@ -88,7 +88,7 @@ fn play_with(limits: QueryLimits, events: &[Happens]) -> Vec<String> {
     steps
 }
 
-const CLOSE: &str = "close input";
+const CLOSE: &str = "close stdin";
 const STOP: &str = "terminate";
 const FINISHED: &str = "end Finished";
 
@@ -108,7 +108,7 @@ fn nothing() -> Vec<String> {
 }
 
 #[test]
-fn a_result_and_an_exit_are_a_good_end() {
+fn result_and_successful_exit_finish_a_query() {
     assert_eq!(ends(&[ANSWER, RESULT, Eof, code(0)]), [FINISHED]);
     assert_eq!(ends(&[ANSWER, RESULT, code(0), Eof]), [FINISHED]);
     // A second turn of a background agent changes nothing.
@@ -116,7 +116,7 @@ fn a_result_and_an_exit_are_a_good_end() {
 }
 
 #[test]
-fn an_exit_that_is_no_success_is_told_unless_the_result_said_so() {
+fn failed_exit_after_a_successful_result_warns() {
     let told = |exit: Exit| [format!("warn NonZeroExitAfterResult({exit:?})"), FINISHED.to_owned()];
     assert_eq!(ends(&[RESULT, Eof, code(1)]), told(Exit::Code(1)));
     assert_eq!(ends(&[RESULT, Eof, signal(9)]), told(Exit::Signal(9)));
@@ -136,7 +136,7 @@ fn a_strict_query_fails_where_another_warns() {
 }
 
 #[test]
-fn an_exit_without_a_result_is_told_or_is_an_error() {
+fn exit_without_a_result_warns_or_fails() {
     assert_eq!(ends(&[ANSWER, Eof, code(0)]), ["warn ExitWithoutResult", FINISHED]);
     assert_eq!(ends(&[Eof, code(0)]), ["warn EmptyOutput", FINISHED]);
     assert_eq!(ends(&[Eof, code(1)]), [failed(Exit::Code(1), false, true)]);
@@ -151,7 +151,7 @@ fn an_unknown_exit_after_a_result_is_a_good_end_and_without_one_an_error() {
 }
 
 #[test]
-fn output_that_ends_before_the_process_gives_it_a_grace() {
+fn closed_stdout_gives_the_process_a_grace_period() {
     assert_eq!(play(&[ANSWER, Eof, Pass(4_999)]), nothing());
     let stopped = play(&[ANSWER, Eof, Pass(5_000), code(143)]);
     assert_eq!(stopped, [CLOSE, STOP, &failed(Exit::Code(143), true, false)]);
@@ -160,7 +160,7 @@ fn output_that_ends_before_the_process_gives_it_a_grace() {
 }
 
 #[test]
-fn a_stdout_that_is_held_open_is_read_while_bytes_come_and_not_for_ever() {
+fn held_open_stdout_is_read_for_a_limited_time() {
     let held = ["warn StdoutHeldOpen", FINISHED];
     assert_eq!(play(&[RUNNING, RESULT, code(0), Pass(99)]), nothing());
     assert_eq!(ends(&[RUNNING, RESULT, code(0), Pass(100)]), held);
@@ -201,7 +201,7 @@ fn a_turn_that_begins_after_stdin_was_closed_may_be_finished() {
 }
 
 #[test]
-fn background_work_holds_a_run_up_to_the_ceiling() {
+fn background_tasks_delay_the_end_up_to_the_ceiling() {
     assert_eq!(play(&[RUNNING, RESULT, Pass(599_999)]), nothing());
     assert_eq!(
         play(&[RUNNING, RESULT, Pass(600_000), code(143), Eof]),
@@ -210,7 +210,7 @@ fn background_work_holds_a_run_up_to_the_ceiling() {
 }
 
 #[test]
-fn a_shell_holds_a_run_only_if_it_is_asked_to() {
+fn background_shell_delays_the_end_only_if_configured() {
     for waits in [false, true] {
         let mut limits = QueryLimits::default();
         limits.wait_for_shells = waits;
@@ -221,7 +221,7 @@ fn a_shell_holds_a_run_only_if_it_is_asked_to() {
 }
 
 #[test]
-fn silence_is_no_end_unless_a_limit_says_so() {
+fn silence_ends_nothing_without_an_idle_timeout() {
     assert_eq!(play(&[ANSWER, Pass(86_400_000)]), nothing());
     let mut limits = QueryLimits::default();
     limits.idle_timeout = Some(Duration::from_secs(60));
@@ -280,15 +280,15 @@ proptest! {
 }
 
 #[test]
-fn more_tasks_than_are_told_apart_still_hold_the_run() {
+fn tasks_beyond_the_tracked_ones_still_delay_the_end() {
     const TASKS: usize = 5_000;
     let task = |subtype: &str, number: usize| {
         format!(
             r#"{{"type":"system","subtype":"{subtype}","task_id":"{number}","task_type":"local_agent","status":"completed"}}"#
         )
     };
-    let mut play = query(QueryLimits::default());
-    let mut closes = |line: &str| play.line(line).contains(&CLOSE.to_owned());
+    let mut harness = query(QueryLimits::default());
+    let mut closes = |line: &str| harness.line(line).contains(&CLOSE.to_owned());
     for number in 0..TASKS {
         closes(&task("task_started", number));
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use claude_wire::session::{Effect, Event, Exit, TurnEnd};
 
-use crate::session_play::oversized;
-use crate::session_play::{ANSWER, Play, RESULT, lifecycle, result_for};
+use crate::session_harness::oversized;
+use crate::session_harness::{ANSWER, Harness, RESULT, lifecycle, result_for};
 
-fn sent(ids: &[&str]) -> Play {
-    let mut play = Play::session();
+fn sent(ids: &[&str]) -> Harness {
+    let mut harness = Harness::session();
     for (waiter, id) in (1..).zip(ids) {
-        play.send(waiter, id);
+        harness.send(waiter, id);
     }
-    play
+    harness
 }
 
 /// The effects without the lines that are passed on.
@@ -22,23 +22,23 @@ fn turns(effects: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn a_turn_goes_from_started_to_the_result_that_names_it() {
-    let mut play = sent(&["a", "b"]);
+fn turn_lasts_from_started_to_the_result_that_names_it() {
+    let mut harness = sent(&["a", "b"]);
     let queued = lifecycle("a", "queued");
-    assert_eq!(play.line(&queued), [format!("deliver {queued}")]);
+    assert_eq!(harness.line(&queued), [format!("deliver {queued}")]);
     let started = lifecycle("a", "started");
-    assert_eq!(play.line(&started), ["turn a started".to_owned(), format!("deliver {started}")]);
-    assert_eq!(play.line(ANSWER), [format!("deliver {ANSWER}")]);
+    assert_eq!(harness.line(&started), ["turn a started".to_owned(), format!("deliver {started}")]);
+    assert_eq!(harness.line(ANSWER), [format!("deliver {ANSWER}")]);
     let result = result_for(&["a"]);
     assert_eq!(
-        play.line(&result),
+        harness.line(&result),
         [format!("deliver {result}"), "turn a ended with []".to_owned()]
     );
     // A turn of which nothing was said begins with its result.
     let shared = result_for(&["c"]);
-    play.send(3, "c");
+    harness.send(3, "c");
     assert_eq!(
-        play.line(&shared),
+        harness.line(&shared),
         [
             "turn c started".to_owned(),
             format!("deliver {shared}"),
@@ -46,32 +46,35 @@ fn a_turn_goes_from_started_to_the_result_that_names_it() {
         ]
     );
     // What comes later about it means nothing.
-    assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
-    assert!(turns(play.line(&lifecycle("a", "cancelled"))).is_empty());
-    assert!(turns(play.line(&lifecycle("a", "started"))).is_empty());
-    assert!(turns(play.line(&result)).is_empty());
-    assert_eq!(turns(play.line(&lifecycle("b", "started"))), ["turn b started"]);
+    assert!(turns(harness.line(&lifecycle("a", "completed"))).is_empty());
+    assert!(turns(harness.line(&lifecycle("a", "cancelled"))).is_empty());
+    assert!(turns(harness.line(&lifecycle("a", "started"))).is_empty());
+    assert!(turns(harness.line(&result)).is_empty());
+    assert_eq!(turns(harness.line(&lifecycle("b", "started"))), ["turn b started"]);
 }
 
 #[test]
 fn several_turns_may_end_with_one_result() {
-    let mut play = sent(&["a", "b", "c"]);
-    play.line(&lifecycle("b", "started"));
+    let mut harness = sent(&["a", "b", "c"]);
+    harness.line(&lifecycle("b", "started"));
     assert_eq!(
-        turns(play.line(&result_for(&["b", "c", "x"]))),
+        turns(harness.line(&result_for(&["b", "c", "x"]))),
         ["turn c started", r#"turn b ended with ["c"]"#, r#"turn c ended with ["b"]"#,]
     );
-    assert_eq!(turns(play.line(&result_for(&["a"]))), ["turn a started", "turn a ended with []"]);
+    assert_eq!(
+        turns(harness.line(&result_for(&["a"]))),
+        ["turn a started", "turn a ended with []"]
+    );
 }
 
 #[test]
-fn a_turn_that_is_completed_without_having_started_ends_with_the_result_of_the_turn_that_runs() {
-    let mut play = sent(&["a", "b"]);
-    play.line(&lifecycle("b", "queued"));
-    play.line(r#"{"type":"system","subtype":"init"}"#);
-    assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
+fn completed_turn_without_a_start_ends_with_the_result_of_the_running_turn() {
+    let mut harness = sent(&["a", "b"]);
+    harness.line(&lifecycle("b", "queued"));
+    harness.line(r#"{"type":"system","subtype":"init"}"#);
+    assert!(turns(harness.line(&lifecycle("a", "completed"))).is_empty());
     assert_eq!(
-        play.line(RESULT),
+        harness.line(RESULT),
         [
             "turn a started".to_owned(),
             format!("deliver {RESULT}"),
@@ -83,11 +86,11 @@ fn a_turn_that_is_completed_without_having_started_ends_with_the_result_of_the_t
 /// A million names cost no more than the open turns among them.
 #[test]
 fn a_result_names_only_open_turns_and_all_of_them_share_one_list() {
-    let mut play = sent(&["a", "b"]);
+    let mut harness = sent(&["a", "b"]);
     let mut names = vec!["a", "a", "b"];
     names.resize(100_000, "x");
-    play.machine.handle(Event::Line(result_for(&names).into()), play.now);
-    let ends: Vec<_> = std::iter::from_fn(|| play.machine.next_effect())
+    harness.machine.handle(Event::Line(result_for(&names).into()), harness.now);
+    let ends: Vec<_> = std::iter::from_fn(|| harness.machine.next_effect())
         .filter_map(|effect| match effect {
             Effect::TurnEnded(_, TurnEnd::Result { messages, .. }) => Some(messages),
             _ => None,
@@ -98,116 +101,119 @@ fn a_result_names_only_open_turns_and_all_of_them_share_one_list() {
 }
 
 #[test]
-fn a_message_that_the_cli_drops_is_cancelled() {
-    let mut play = sent(&["a", "b"]);
-    play.line(&lifecycle("a", "queued"));
-    assert_eq!(turns(play.line(&lifecycle("a", "cancelled"))), ["turn a cancelled"]);
+fn message_that_the_cli_cancels_is_cancelled() {
+    let mut harness = sent(&["a", "b"]);
+    harness.line(&lifecycle("a", "queued"));
+    assert_eq!(turns(harness.line(&lifecycle("a", "cancelled"))), ["turn a cancelled"]);
     // After an interrupt the result comes first, and wins.
-    play.line(&lifecycle("b", "started"));
-    assert_eq!(turns(play.line(&result_for(&["b"]))), ["turn b ended with []"]);
-    assert!(turns(play.line(&lifecycle("b", "cancelled"))).is_empty());
+    harness.line(&lifecycle("b", "started"));
+    assert_eq!(turns(harness.line(&result_for(&["b"]))), ["turn b ended with []"]);
+    assert!(turns(harness.line(&lifecycle("b", "cancelled"))).is_empty());
 }
 
 #[test]
-fn a_cli_that_names_no_messages_ends_turns_in_order() {
-    let mut play = sent(&["a", "b"]);
+fn cli_without_message_ids_ends_turns_in_order() {
+    let mut harness = sent(&["a", "b"]);
     let init = r#"{"type":"system","subtype":"init"}"#;
-    assert_eq!(play.line(init), ["turn a started".to_owned(), format!("deliver {init}")]);
-    assert!(turns(play.line(init)).is_empty());
-    assert_eq!(turns(play.line(RESULT)), ["turn a ended with [], not named"]);
-    assert_eq!(turns(play.line(RESULT)), ["turn b started", "turn b ended with [], not named"]);
-    assert!(turns(play.line(RESULT)).is_empty());
+    assert_eq!(harness.line(init), ["turn a started".to_owned(), format!("deliver {init}")]);
+    assert!(turns(harness.line(init)).is_empty());
+    assert_eq!(turns(harness.line(RESULT)), ["turn a ended with [], not named"]);
+    assert_eq!(turns(harness.line(RESULT)), ["turn b started", "turn b ended with [], not named"]);
+    assert!(turns(harness.line(RESULT)).is_empty());
 }
 
 #[test]
-fn a_turn_that_the_cli_begins_by_itself_ends_none_of_the_host() {
+fn turn_started_by_the_cli_ends_no_turn_of_the_host() {
     let own = r#"{"type":"result","origin":{"kind":"task-notification"}}"#;
-    let mut play = sent(&["a"]);
-    play.line(&lifecycle("a", "queued"));
-    assert!(turns(play.line(r#"{"type":"system","subtype":"init"}"#)).is_empty());
-    assert!(turns(play.line(own)).is_empty());
-    play.line(&lifecycle("a", "started"));
-    assert!(turns(play.line(own)).is_empty());
-    assert_eq!(turns(play.line(&result_for(&["a"]))), ["turn a ended with []"]);
+    let mut harness = sent(&["a"]);
+    harness.line(&lifecycle("a", "queued"));
+    assert!(turns(harness.line(r#"{"type":"system","subtype":"init"}"#)).is_empty());
+    assert!(turns(harness.line(own)).is_empty());
+    harness.line(&lifecycle("a", "started"));
+    assert!(turns(harness.line(own)).is_empty());
+    assert_eq!(turns(harness.line(&result_for(&["a"]))), ["turn a ended with []"]);
     // It is known for good.
-    play.send(9, "b");
-    assert!(turns(play.line(own)).is_empty());
+    harness.send(9, "b");
+    assert!(turns(harness.line(own)).is_empty());
     // Another's message is none of ours either.
-    assert!(turns(play.line(&result_for(&["z"]))).is_empty());
-    assert_eq!(turns(play.line(&result_for(&["b"]))).len(), 2);
+    assert!(turns(harness.line(&result_for(&["z"]))).is_empty());
+    assert_eq!(turns(harness.line(&result_for(&["b"]))).len(), 2);
 }
 
 #[test]
-fn a_message_that_joins_a_turn_of_the_cli_ends_with_its_result_although_that_names_nobody() {
+fn message_that_joins_a_turn_of_the_cli_ends_with_its_unnamed_result() {
     let own = r#"{"type":"result","origin":{"kind":"task-notification"}}"#;
-    let mut play = sent(&["a", "b"]);
-    play.line(&lifecycle("a", "started"));
-    assert!(turns(play.line(&lifecycle("a", "completed"))).is_empty());
-    assert_eq!(turns(play.line(own)), ["turn a ended with [], not named"]);
+    let mut harness = sent(&["a", "b"]);
+    harness.line(&lifecycle("a", "started"));
+    assert!(turns(harness.line(&lifecycle("a", "completed"))).is_empty());
+    assert_eq!(turns(harness.line(own)), ["turn a ended with [], not named"]);
     // One that is named has its name.
-    play.line(r#"{"type":"system","subtype":"init"}"#);
-    play.line(&lifecycle("b", "completed"));
-    assert_eq!(turns(play.line(&result_for(&["b"]))), ["turn b started", "turn b ended with []"]);
-    assert!(turns(play.line(own)).is_empty());
+    harness.line(r#"{"type":"system","subtype":"init"}"#);
+    harness.line(&lifecycle("b", "completed"));
+    assert_eq!(
+        turns(harness.line(&result_for(&["b"]))),
+        ["turn b started", "turn b ended with []"]
+    );
+    assert!(turns(harness.line(own)).is_empty());
 }
 
 #[test]
-fn a_result_that_is_too_long_still_ends_its_turn() {
+fn oversized_result_still_ends_its_turn() {
     let long = "x".repeat(200_000);
     let named = format!(r#"{{"result":"{long}","type":"result","user_message_uuids":["b"]}}"#);
-    let mut play = sent(&["a", "b"]);
+    let mut harness = sent(&["a", "b"]);
     assert_eq!(
-        turns(play.happens(oversized(&named))),
+        turns(harness.handle(oversized(&named))),
         ["turn b started", "turn b ended with [], oversized"]
     );
     // The names are lost: the oldest that began.
     let lost =
         format!(r#"{{"type":"result","result":"{long}","user_message_uuids":["x","{long}"]}}"#);
-    let mut play = sent(&["a", "b"]);
-    play.line(&lifecycle("b", "started"));
+    let mut harness = sent(&["a", "b"]);
+    harness.line(&lifecycle("b", "started"));
     assert_eq!(
-        turns(play.happens(oversized(&lost))),
+        turns(harness.handle(oversized(&lost))),
         ["turn b ended with [], not named, oversized"]
     );
-    let mut play = sent(&["a", "b"]);
+    let mut harness = sent(&["a", "b"]);
     assert_eq!(
-        turns(play.happens(oversized(&lost))),
+        turns(harness.handle(oversized(&lost))),
         ["turn a started", "turn a ended with [], not named, oversized"]
     );
 }
 
 #[test]
 fn a_result_whose_body_does_not_decode_still_ends_its_turn() {
-    let mut play = sent(&["a"]);
+    let mut harness = sent(&["a"]);
     let odd =
         r#"{"type":"result","result":7,"usage":"none","errors":{},"user_message_uuids":["a"]}"#;
-    assert_eq!(turns(play.line(odd)).len(), 2);
+    assert_eq!(turns(harness.line(odd)).len(), 2);
 }
 
 #[test]
-fn a_message_that_is_not_written_yet_has_no_turn_that_could_end() {
-    let mut plan = claude_wire::session::Plan::new(claude_wire::session::Run::Session);
+fn unwritten_message_has_no_turn_to_end() {
+    let mut plan = claude_wire::session::Plan::new(claude_wire::session::RunMode::Session);
     plan.limits.unwritten_bytes = 1;
-    let mut play = Play::ready(plan);
-    play.happens(Event::Written(1_000));
-    play.send(1, "a");
-    play.send(2, "b");
-    assert_eq!(turns(play.line(RESULT)).len(), 2);
-    assert!(turns(play.line(RESULT)).is_empty(), "b waits for room");
-    play.happens(Event::Written(1_000));
-    assert_eq!(turns(play.line(RESULT)), ["turn b started", "turn b ended with [], not named"]);
+    let mut harness = Harness::ready(plan);
+    harness.handle(Event::Written(1_000));
+    harness.send(1, "a");
+    harness.send(2, "b");
+    assert_eq!(turns(harness.line(RESULT)).len(), 2);
+    assert!(turns(harness.line(RESULT)).is_empty(), "b waits for room");
+    harness.handle(Event::Written(1_000));
+    assert_eq!(turns(harness.line(RESULT)), ["turn b started", "turn b ended with [], not named"]);
 }
 
 #[test]
-fn other_lines_that_are_too_long_are_told_and_the_session_goes_on() {
-    let mut play = sent(&["a"]);
+fn other_oversized_lines_warn_and_the_session_continues() {
+    let mut harness = sent(&["a"]);
     let line = format!(r#"{{"type":"assistant","text":"{}"}}"#, "x".repeat(200_000));
     let size = line.len();
     assert_eq!(
-        play.happens(oversized(&line)),
+        harness.handle(oversized(&line)),
         [format!(r#"warn OversizedLine {{ size: {size}, kind: Some("assistant") }}"#)]
     );
-    assert_eq!(play.line(ANSWER), [format!("deliver {ANSWER}")]);
+    assert_eq!(harness.line(ANSWER), [format!("deliver {ANSWER}")]);
 }
 
 /// Plays the tokens of a flow (`q1 s1 r[1] c1`, see `tests/flows.txt`), in which these messages were
@@ -215,10 +221,10 @@ fn other_lines_that_are_too_long_are_told_and_the_session_goes_on() {
 fn flow(tokens: &str) -> Vec<String> {
     let numbers: BTreeSet<char> = tokens.chars().filter(char::is_ascii_digit).collect();
     let ids: Vec<String> = numbers.into_iter().map(String::from).collect();
-    let mut play = sent(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut harness = sent(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     let mut seen = Vec::new();
     for token in tokens.split(' ') {
-        for effect in turns(play.line(&line_of(token))) {
+        for effect in turns(harness.line(&line_of(token))) {
             seen.push(format!("{token}: {effect}"));
         }
     }
@@ -246,7 +252,7 @@ fn line_of(token: &str) -> String {
 /// A turn never outlives the line that says that the CLI is done with its message, unless the
 /// result is still to come.
 #[test]
-fn a_turn_ends_with_its_message_also_where_the_result_does_not_name_it() {
+fn turn_ends_with_its_message_although_the_result_does_not_name_it() {
     for (tokens, ends) in [
         // 2.1.206 to 2.1.215 name nobody; later versions name nobody after local commands.
         ("q1 s1 r[] c1", vec!["c1: turn 1 ended with [], not named"]),
@@ -292,10 +298,10 @@ fn a_turn_ends_with_the_cost_of_its_own_result() {
         format!(r#"{{"type":"result",{names},"model_usage_since_last_result":{usage}}}"#)
     };
     // The cost of the run, and of the turn that ended.
-    let costs = |play: &mut Play, event: Event| {
-        play.machine.handle(event, play.now);
+    let costs = |harness: &mut Harness, event: Event| {
+        harness.machine.handle(event, harness.now);
         let (mut run, mut turn) = (None, None);
-        while let Some(effect) = play.machine.next_effect() {
+        while let Some(effect) = harness.machine.next_effect() {
             match effect {
                 Effect::Cost(cost) => run = Some(cost),
                 Effect::Deliver(_) => assert!(run.is_some(), "it is known before the result"),
@@ -305,32 +311,32 @@ fn a_turn_ends_with_the_cost_of_its_own_result() {
         }
         (run.unwrap(), turn)
     };
-    let mut play = Play::session();
-    let (run, turn) = costs(&mut play, Event::Line(result("none of ours", 0.5).into()));
+    let mut harness = Harness::session();
+    let (run, turn) = costs(&mut harness, Event::Line(result("none of ours", 0.5).into()));
     assert_eq!((run.sum.usd, run.results, turn), (0.5, 1, None));
-    play.send(1, "m");
-    let (run, turn) = costs(&mut play, Event::Line(result("m", 0.25).into()));
+    harness.send(1, "m");
+    let (run, turn) = costs(&mut harness, Event::Line(result("m", 0.25).into()));
     let cost = turn.flatten().unwrap();
     assert_eq!((cost.usd, cost.tokens.input, cost.is_complete), (0.25, 7, true));
     assert_eq!((run.sum.usd, run.sum.is_complete, run.results), (0.75, true, 2));
     // One that is lost.
-    play.send(2, "n");
+    harness.send(2, "n");
     let long = "x".repeat(2_000);
     let line = format!(r#"{{"type":"result","user_message_uuids":["n"],"result":"{long}"}}"#);
-    let (run, turn) = costs(&mut play, oversized(&line));
+    let (run, turn) = costs(&mut harness, oversized(&line));
     assert_eq!((turn, run.sum.is_complete), (Some(None), false));
 }
 
 #[test]
-fn the_cost_of_a_turn_that_is_cut_off_is_not_complete() {
+fn cost_of_an_interrupted_turn_is_incomplete() {
     let cost_at_the_end = |line: &str| {
-        let mut play = Play::session();
-        play.send(1, "m");
-        play.line(line);
+        let mut harness = Harness::session();
+        harness.send(1, "m");
+        harness.line(line);
         let mut last = None;
-        for event in [Event::OutputEnded(None), Event::Exited(Exit::Signal(9))] {
-            play.machine.handle(event, play.now);
-            while let Some(effect) = play.machine.next_effect() {
+        for event in [Event::StdoutEnded(None), Event::Exited(Exit::Signal(9))] {
+            harness.machine.handle(event, harness.now);
+            while let Some(effect) = harness.machine.next_effect() {
                 if let Effect::Cost(cost) = effect {
                     last = Some(cost.sum.is_complete);
                 }

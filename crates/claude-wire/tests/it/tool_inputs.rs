@@ -25,7 +25,7 @@ fn a_known_tool_has_its_fields_and_keeps_unknown_ones() {
 }
 
 #[test]
-fn an_older_name_of_a_tool_reads_alike() {
+fn older_tool_name_decodes_alike() {
     let input = json!({"description": "d", "prompt": "p"});
     assert_eq!(read("Task", input.clone()), read("Agent", input));
 }
@@ -42,7 +42,7 @@ fn a_tool_without_a_type_is_other() {
 }
 
 #[test]
-fn a_known_tool_whose_input_does_not_fit_is_never_other() {
+fn known_tool_with_undecodable_input_is_never_other() {
     let inputs = [
         json!({}),
         json!(null),
@@ -73,7 +73,7 @@ fn the_last_of_several_equal_members_counts_as_in_the_cli() {
 }
 
 #[test]
-fn a_broken_escape_is_read_as_the_replacement_character() {
+fn broken_escape_becomes_the_replacement_character() {
     let input = Json::from_text(r#"{"command":"echo \ud800"}"#).unwrap();
     let ToolInput::Bash(bash) = ToolInput::new("Bash", &input) else { panic!() };
     assert_eq!(bash.command, "echo \u{fffd}");
@@ -91,7 +91,7 @@ fn an_input_that_was_not_sent_does_not_decode() {
 }
 
 #[test]
-fn every_place_of_a_tool_call_reads_it_alike() {
+fn every_tool_call_decodes_alike() {
     let input = json!({"command": "ls"});
     let expected = read("Bash", input.clone());
     let named = json!({"tool_name": "Bash", "tool_input": input});

@@ -72,7 +72,7 @@ fn the_tag_may_come_last() {
 }
 
 #[test]
-fn of_two_equal_tags_the_first_counts() {
+fn first_of_two_equal_tags_counts() {
     for text in
         [r#"{"type":"keeper","type":"result","x":1}"#, r#"{"x":1,"type":"keeper","type":"result"}"#]
     {
@@ -140,7 +140,7 @@ fn a_block_inside_a_tool_result_is_isolated_there() {
 }
 
 #[test]
-fn a_frame_that_does_not_fit_is_undecodable_with_its_reason_and_its_bytes() {
+fn undecodable_frame_keeps_its_reason_and_its_bytes() {
     let line = json!({"type": "assistant", "message": {"content": {"not": "a list"}}});
     let message = decode(&line);
     let undecodable = message.undecodable().unwrap();
@@ -171,7 +171,7 @@ fn fields_without_a_name_are_kept_at_every_depth() {
 }
 
 #[test]
-fn an_empty_list_and_an_absent_one_are_told_apart() {
+fn empty_and_absent_lists_are_distinguished() {
     for line in [
         json!({"type": "result", "permission_denials": [], "errors": []}),
         json!({"type": "result", "errors": []}),
@@ -205,7 +205,7 @@ fn counts_times_and_costs_take_any_number() {
 }
 
 #[test]
-fn a_value_that_is_no_number_does_not_become_one() {
+fn value_that_is_not_a_number_is_rejected() {
     for value in ["\"5\"", "true", "[5]", "{}"] {
         let line = format!(r#"{{"type":"result","num_turns":{value}}}"#);
         let message = Message::decode(line).unwrap();

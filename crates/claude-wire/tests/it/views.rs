@@ -42,7 +42,7 @@ fn a_result_is_read_without_options() {
 }
 
 #[test]
-fn a_result_without_fields_or_with_odd_ones_has_defaults() {
+fn result_with_missing_or_odd_fields_has_defaults() {
     let odd = json!({"num_turns": -1, "duration_ms": -5, "duration_api_ms": 1e300,
         "total_cost_usd": -1, "usage": {"input_tokens": 0.5}});
     for value in [json!({}), odd] {
@@ -158,7 +158,7 @@ fn a_call_of_an_mcp_tool_is_built_from_its_parts() {
 }
 
 #[test]
-fn an_exit_says_its_code_or_its_signal() {
+fn exit_displays_its_code_or_signal() {
     let facts = |exit: Exit| (exit.success(), exit.code(), exit.signal(), exit.to_string());
     assert_eq!(facts(Exit::Code(0)), (true, Some(0), None, "exit code 0".to_owned()));
     assert_eq!(facts(Exit::Code(7)), (false, Some(7), None, "exit code 7".to_owned()));

@@ -3,6 +3,7 @@
 use std::env;
 use std::process::ExitCode;
 
+use tests_e2e::bench::compile::{self, PROGRAMS};
 use tests_e2e::bench::linear::{self, GROWTHS, Growth};
 use tests_e2e::bench::row::{ROWS, Row};
 use tests_e2e::bench::spread::Spread;
@@ -25,6 +26,9 @@ struct BenchArgs {
 
 /// Measures, prints the tables and checks the targets.
 pub(crate) fn run(words: &[String]) -> Outcome {
+    if words == ["compile"] {
+        return compile_times();
+    }
     let args = BenchArgs::read(words)?;
     raise_descriptor_limit()?;
     let (cli, subjects) = subject::build(&args.only)?;
@@ -39,6 +43,15 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         good &= grow(&args, &runner, &subjects);
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the table of compile times. Without a target: the figures depend on the machine.
+fn compile_times() -> Outcome {
+    print!("{}", compile::HEAD);
+    for program in &PROGRAMS {
+        print!("{}", program.measure()?);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl BenchArgs {
@@ -57,7 +70,7 @@ impl BenchArgs {
                 name if naming => {
                     args.only.push(NAMES.into_iter().find(|known| *known == name).ok_or_else(
                         || format!("unknown subject: \"{name}\"; help: use one of {NAMES:?}"),
-                    )?)
+                    )?);
                 }
                 work if work == "linear" || ROWS.iter().any(|row| row.work == work) => {
                     args.works.push(work.to_owned());

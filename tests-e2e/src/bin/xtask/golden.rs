@@ -43,7 +43,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         match word.as_str() {
             "--update" => update = true,
             "--dump" => {
-                dump = Some(PathBuf::from(words.next().ok_or("`--dump` needs a directory")?))
+                dump = Some(PathBuf::from(words.next().ok_or("`--dump` needs a directory")?));
             }
             name if PARTS.iter().any(|(part, _)| *part == name) => names.push(name),
             other => return Err(format!("unknown part: \"{other}\"").into()),

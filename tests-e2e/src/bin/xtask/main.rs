@@ -48,6 +48,7 @@ cargo xtask simulate SECONDS [FIRST]
 cargo xtask simulate --seed N run one seed and print its trace
 cargo xtask bench [workloads…]
                               compare the SDK with others (--quick: check that it works; --only NAME…; --rounds N)
+cargo xtask bench compile     measure the compile time of programs that use the SDK and other crates
 cargo xtask prove [areas…]    repeat the experiments of docs/proofs.md on the real CLI and count the results
 cargo xtask cli-versions VERSIONS…
                               run released CLIs and print the table of docs/cli-versions.md

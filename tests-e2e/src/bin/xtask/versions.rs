@@ -41,12 +41,12 @@ fn suite(version: &str) -> Result<String, Box<dyn Error>> {
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        eprint!("{said}");
+        eprint!("{stdout}");
     }
     let count = |word: &str| {
-        let counts = said.lines().find(|line| line.starts_with("test result:"))?;
+        let counts = stdout.lines().find(|line| line.starts_with("test result:"))?;
         counts
             .split(['.', ';'])
             .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())

@@ -238,7 +238,7 @@ fn log_client_app_and_hook_event_options_take_effect() {
             "permission_prompts",
             |_, options| {
                 options
-                    .permission_prompts(PermissionPrompts::Nobody)
+                    .permission_prompts(PermissionPrompts::None)
                     .can_use_tool(|_, _| async { Permission::allow() })
             },
             |seen| {

@@ -213,7 +213,7 @@ async fn server_messages_are_sent_in_order() {
     let mut context = Context::from_waker(Waker::noop());
     let mut methods = Vec::new();
     while let Poll::Ready(command) = driver.poll_next(&mut context) {
-        let Event::Ask { request: HostRequest::McpMessage(asked), .. } = command.event else {
+        let Event::Request { request: HostRequest::McpMessage(asked), .. } = command.event else {
             panic!("{:?}", command.event);
         };
         methods.push(asked.message.deserialize::<Value>().unwrap()["method"].clone());

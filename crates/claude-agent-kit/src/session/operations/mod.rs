@@ -121,7 +121,11 @@ impl Session {
     pub(super) async fn ask(&self, request: HostRequest) -> Result<Reply> {
         let operation = request.kind().unwrap_or("request").to_owned();
         let limit = self.timeout.unwrap_or_else(|| default_timeout(&request));
-        let pending = self.post(&operation, None, |waiter| Event::Ask { waiter, request, limit });
+        let pending = self.post(&operation, None, |waiter| Event::Request {
+            waiter,
+            request,
+            timeout: limit,
+        });
         let span = tracing::debug_span!("claude_operation", operation);
         let began = Instant::now();
         let settled = self.settled(&operation, pending).instrument(span.clone()).await;

@@ -1,53 +1,57 @@
-//! What the model answers.
+//! Parses the answers of the model.
 
 use serde_json::json;
 
-use super::{
-    SECTIONS, ScriptError,
-    cursor::{Cursor, Table},
-    text::Text as _,
-};
+use super::cursor::{Cursor, Table};
+use super::values::ReadValue as _;
+use super::{SECTIONS, ScriptError};
 use crate::mock_api::Reply;
 
 const ONE_OF_THE_STEPS: &str = "a step of an answer such as `say`, or `then`, or a section";
 
-/// What a step adds to its answer.
+/// What a step contributes to its answer.
 #[derive(Clone, Copy, PartialEq)]
-enum Adds {
+enum StepKind {
     Content,
     /// How the answer is sent.
-    Manner,
-    /// In place of content.
+    Delivery,
+    /// An error instead of content.
     Error,
 }
 
-type Step = fn(Reply, &mut Cursor<'_>) -> Result<Reply, ScriptError>;
+type StepParser = fn(Reply, &mut Cursor<'_>) -> Result<Reply, ScriptError>;
 
-const STEPS: Table<(Adds, Step)> = &[
-    ("say", (Adds::Content, |reply, cursor| Ok(reply.and_text(cursor.text()?)))),
-    ("think", (Adds::Content, |reply, cursor| Ok(reply.and_thinking(cursor.text()?)))),
-    ("call", (Adds::Content, call)),
-    ("raw", (Adds::Content, |reply, cursor| Ok(reply.raw_text_json(&cursor.literal()?)))),
-    ("nothing", (Adds::Content, |reply, _| Ok(reply))),
-    ("error", (Adds::Error, error)),
-    ("stop-reason", (Adds::Manner, stop_reason)),
-    ("usage", (Adds::Manner, usage)),
-    ("deltas-of", (Adds::Manner, deltas_of)),
-    ("header", (Adds::Manner, header)),
-    ("retry-after", (Adds::Manner, retry_after)),
-    ("pause-before", (Adds::Manner, |reply, cursor| Ok(reply.pause_before(cursor.duration()?)))),
-    ("pause-between", (Adds::Manner, |reply, cursor| Ok(reply.pause_between(cursor.duration()?)))),
-    ("hold", (Adds::Manner, |reply, _| Ok(reply.hold()))),
-    ("drop-after", (Adds::Manner, drop_after)),
+const STEPS: Table<(StepKind, StepParser)> = &[
+    ("say", (StepKind::Content, |reply, cursor| Ok(reply.and_text(cursor.text()?)))),
+    ("think", (StepKind::Content, |reply, cursor| Ok(reply.and_thinking(cursor.text()?)))),
+    ("call", (StepKind::Content, call)),
+    ("raw", (StepKind::Content, |reply, cursor| Ok(reply.raw_text_json(&cursor.literal()?)))),
+    ("nothing", (StepKind::Content, |reply, _| Ok(reply))),
+    ("error", (StepKind::Error, error)),
+    ("stop-reason", (StepKind::Delivery, stop_reason)),
+    ("usage", (StepKind::Delivery, usage)),
+    ("deltas-of", (StepKind::Delivery, deltas_of)),
+    ("header", (StepKind::Delivery, header)),
+    ("retry-after", (StepKind::Delivery, retry_after)),
+    (
+        "pause-before",
+        (StepKind::Delivery, |reply, cursor| Ok(reply.pause_before(cursor.duration()?))),
+    ),
+    (
+        "pause-between",
+        (StepKind::Delivery, |reply, cursor| Ok(reply.pause_between(cursor.duration()?))),
+    ),
+    ("hold", (StepKind::Delivery, |reply, _| Ok(reply.hold()))),
+    ("drop-after", (StepKind::Delivery, drop_after)),
 ];
 
-/// Reads answers up to the next section.
+/// Parses answers up to the next section.
 pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Reply>, ScriptError> {
     let others: Vec<_> = SECTIONS.iter().map(|(word, _)| *word).chain(["then"]).collect();
     let mut answers = Vec::new();
-    let mut answer = Answer::default();
+    let mut answer = AnswerBuilder::default();
     loop {
-        if !cursor.more() || SECTIONS.iter().any(|(word, _)| *word == cursor.peek()) {
+        if !cursor.has_more() || SECTIONS.iter().any(|(word, _)| *word == cursor.peek()) {
             answers.push(answer.finish(cursor)?);
             return Ok(answers);
         }
@@ -56,47 +60,54 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Vec<Reply>, ScriptError> 
             cursor.take_word("then");
             continue;
         }
-        let start = cursor.here();
-        let (adds, step) = cursor.choose(STEPS, &others, ONE_OF_THE_STEPS)?;
-        answer.check(adds).map_err(|expected| cursor.mistake(start, expected))?;
-        answer.add(adds, step, cursor)?;
+        let start = cursor.position();
+        let (kind, step) = cursor.choose(STEPS, &others, ONE_OF_THE_STEPS)?;
+        answer.check(kind).map_err(|expected| cursor.error_at(start, expected))?;
+        answer.add(kind, step, cursor)?;
     }
 }
 
-/// One answer, while it is read.
+/// An answer that is being parsed.
 #[derive(Default)]
-struct Answer {
+struct AnswerBuilder {
     reply: Reply,
-    /// The most telling of its steps so far.
-    holds: Option<Adds>,
+    /// The kind of the steps so far; `Content` and `Error` take precedence over `Delivery`.
+    content_kind: Option<StepKind>,
 }
 
-impl Answer {
-    /// Whether such a step may follow; if not, what was expected instead.
-    fn check(&self, adds: Adds) -> Result<(), &'static str> {
-        match (adds, self.holds) {
-            (Adds::Content, Some(Adds::Error)) => Err("`then`, because an error has no content"),
-            // An error starts the reply anew, so what came before it would be lost.
-            (Adds::Error, Some(_)) => Err("`error` as the first step of its answer"),
+impl AnswerBuilder {
+    /// Checks whether a step of this kind may follow; if not, returns what was expected instead.
+    fn check(&self, kind: StepKind) -> Result<(), &'static str> {
+        match (kind, self.content_kind) {
+            (StepKind::Content, Some(StepKind::Error)) => {
+                Err("`then`, because an error has no content")
+            }
+            // An error replaces the reply, so earlier steps would be lost.
+            (StepKind::Error, Some(_)) => Err("`error` as the first step of the answer"),
             _ => Ok(()),
         }
     }
 
-    fn add(&mut self, adds: Adds, step: Step, cursor: &mut Cursor<'_>) -> Result<(), ScriptError> {
+    fn add(
+        &mut self,
+        kind: StepKind,
+        step: StepParser,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<(), ScriptError> {
         self.reply = step(std::mem::take(&mut self.reply), cursor)?;
-        if adds != Adds::Manner || self.holds.is_none() {
-            self.holds = Some(adds);
+        if kind != StepKind::Delivery || self.content_kind.is_none() {
+            self.content_kind = Some(kind);
         }
         Ok(())
     }
 
     fn finish(self, cursor: &Cursor<'_>) -> Result<Reply, ScriptError> {
-        match self.holds {
-            Some(Adds::Content | Adds::Error) => Ok(self.reply),
-            // A forgotten answer would otherwise be an empty message.
-            Some(Adds::Manner) | None => {
+        match self.content_kind {
+            Some(StepKind::Content | StepKind::Error) => Ok(self.reply),
+            // Otherwise a forgotten answer would be an empty message.
+            Some(StepKind::Delivery) | None => {
                 let expected = "content such as `say`, or `error`, or `nothing`";
-                Err(cursor.mistake(cursor.here(), expected))
+                Err(cursor.error_at(cursor.position(), expected))
             }
         }
     }

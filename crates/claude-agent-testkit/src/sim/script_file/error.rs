@@ -1,13 +1,14 @@
-//! What is wrong with a script, and where.
+//! Syntax errors of a script.
 
-use std::{error::Error, fmt};
+use std::error::Error;
+use std::fmt;
 
-/// How much of a line is shown around a mistake.
+/// The number of characters that are shown before and after an error.
 const SHOWN: usize = 60;
 
-/// A mistake in a script file.
+/// A syntax error in a script file.
 ///
-/// Its text names the place, what was expected and what stands there, and shows the line:
+/// The message contains the position, what was expected, what was found, and the line:
 ///
 /// ```text
 /// line 2, column 3: expected a step of an answer or a section, found `sya`; did you mean `say`?
@@ -44,36 +45,36 @@ impl ScriptError {
         self
     }
 
-    /// The line of the mistake, counted from 1.
+    /// Returns the line of the error, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The column of the mistake, in characters, counted from 1.
+    /// Returns the column of the error in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// What was expected there.
+    /// Returns what was expected.
     pub fn expected(&self) -> &str {
         &self.expected
     }
 
-    /// What stands there.
+    /// Returns what was found instead.
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// The known word that is nearest to a misspelt one.
+    /// Returns the known word that is most similar to a misspelled one.
     pub fn nearest(&self) -> Option<&str> {
         self.nearest
     }
 
-    /// The line and, below it, a caret. Of a long line, what is around the mistake.
+    /// Returns the line, cut to the surroundings of the error, and a second line with a caret.
     fn excerpt(&self) -> (String, String) {
         let first = (self.column - 1).saturating_sub(SHOWN);
         let shown: String = self.source_line.chars().skip(first).take(2 * SHOWN).collect();
-        // Tabs are kept, so that the caret stands below its place however wide they are.
+        // Keeps tabs, so that the caret is aligned for any tab width.
         let indent = |c: char| if c == '\t' { '\t' } else { ' ' };
         let before = self.column - 1 - first;
         let caret = shown.chars().map(indent).chain(std::iter::repeat(' ')).take(before);

@@ -1,19 +1,15 @@
-//! What goes wrong, and when.
+//! Parses the faults.
 
-use super::{
-    SECTIONS, ScriptError,
-    cursor::{Cursor, Table},
-    text::Text as _,
-};
-use crate::{
-    recording::Exit,
-    sim::fault::{Fault, Faults, Point},
-};
+use super::cursor::{Cursor, Table};
+use super::values::ReadValue as _;
+use super::{SECTIONS, ScriptError};
+use crate::recording::Exit;
+use crate::sim::fault::{Fault, Faults, Point};
 
 const ONE_OF_THE_POINTS: &str = "`at`, `before`, `after`, `on` or a section";
 const ONE_OF_THE_FAULTS: &str = "a fault such as `exit` or `pause`";
 
-const NEEDS_NO_LINE: &str = "a fault that needs no line, because only `before` has one";
+const NEEDS_NO_LINE: &str = "a fault that does not modify a line, which requires `before`";
 
 type PointOf = fn(&mut Cursor<'_>) -> Result<Point, ScriptError>;
 type FaultOf = fn(&mut Cursor<'_>) -> Result<Fault, ScriptError>;
@@ -50,19 +46,19 @@ const FAULTS: Table<FaultOf> = &[
     ("stop-reading", |_| Ok(Fault::StopReading)),
 ];
 
-/// Reads faults up to the next section.
+/// Parses faults up to the next section.
 pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Faults, ScriptError> {
     let sections: Vec<_> = SECTIONS.iter().map(|(word, _)| *word).collect();
-    while cursor.more() && !sections.contains(&cursor.peek()) {
+    while cursor.has_more() && !sections.contains(&cursor.peek()) {
         let point = cursor.choose(POINTS, &sections, ONE_OF_THE_POINTS)?(cursor)?;
         loop {
-            let start = cursor.next_at();
+            let start = cursor.next_position();
             let fault = cursor.choose(FAULTS, &[], ONE_OF_THE_FAULTS)?(cursor)?;
-            if changes_a_line(&fault) && !matches!(point, Point::Before(..)) {
-                return Err(cursor.mistake(start, NEEDS_NO_LINE));
+            if modifies_line(&fault) && !matches!(point, Point::Before(..)) {
+                return Err(cursor.error_at(start, NEEDS_NO_LINE));
             }
             faults = faults.at(point.clone(), fault);
-            if !cursor.more_on_line() {
+            if !cursor.has_more_on_line() {
                 break;
             }
         }
@@ -70,8 +66,8 @@ pub(super) fn parse(mut faults: Faults, cursor: &mut Cursor<'_>) -> Result<Fault
     Ok(faults)
 }
 
-/// Whether the fault is about the line that is to be written; elsewhere nothing would happen.
-fn changes_a_line(fault: &Fault) -> bool {
+/// Returns whether the fault modifies the line at its point, so that it has no effect without one.
+fn modifies_line(fault: &Fault) -> bool {
     use Fault::{Behind, Swallow, Twice, WrongId, WrongShape};
     matches!(fault, Behind | Swallow | Twice | WrongId | WrongShape)
 }
@@ -81,15 +77,15 @@ fn moment(cursor: &mut Cursor<'_>) -> Result<Point, ScriptError> {
     cursor.choose(moments, &[], "`start` or `signal`").map(|moment| moment())
 }
 
-/// A kind of lines and which of them is meant; the first one if nothing else is said.
+/// Parses a kind of line and an optional ordinal, which defaults to 1.
 fn line(cursor: &mut Cursor<'_>) -> Result<(String, usize), ScriptError> {
     let expected = "a kind of line such as `result`, `system/init` or `*`";
     let (start, kind) = cursor.word(expected)?;
     let is_kind = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '*');
-    // `before exit 3` lacks the kind; taken as one, `exit` would never come.
+    // In `before exit 3` the kind is missing; a line of the kind `exit` would never be written.
     let is_fault = FAULTS.iter().any(|(word, _)| *word == kind);
     if is_fault || !kind.chars().all(is_kind) {
-        return Err(cursor.mistake(start, expected));
+        return Err(cursor.error_at(start, expected));
     }
     let counted = cursor.peek().starts_with(|c: char| c.is_ascii_digit());
     let nth = if counted { cursor.number(1.., "a number from 1")? } else { 1 };
@@ -102,6 +98,6 @@ fn signal(cursor: &mut Cursor<'_>) -> Result<Fault, ScriptError> {
     let name = word.strip_prefix("SIG").unwrap_or(word);
     match format!("SIG{name}").parse() {
         Ok(Exit::Signal(number)) if number > 0 => Ok(Fault::Signal(number)),
-        _ => Err(cursor.mistake(start, expected)),
+        _ => Err(cursor.error_at(start, expected)),
     }
 }

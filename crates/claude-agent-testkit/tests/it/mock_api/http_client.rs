@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the tests need.
+//! A minimal HTTP/1.1 client.
 
 use std::io;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// No wait takes longer, or the test fails.
-pub(super) const LIMIT: Duration = Duration::from_secs(120);
+/// The timeout of every operation.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A connection without a library, so that nothing between a test and the bytes is lenient.
+/// A connection without an HTTP library, which could hide deviations.
 pub(super) struct Connection {
     stream: BufReader<TcpStream>,
 }
@@ -42,17 +42,17 @@ impl Connection {
     }
 
     pub(super) async fn write(&mut self, text: &str) {
-        timeout(LIMIT, self.stream.write_all(text.as_bytes())).await.unwrap().unwrap();
+        timeout(TIMEOUT, self.stream.write_all(text.as_bytes())).await.unwrap().unwrap();
     }
 
-    pub(super) async fn answer(&mut self) -> Answer {
+    pub(super) async fn response(&mut self) -> HttpResponse {
         let head = self.head().await;
         let framing = match head.header("content-length") {
             Some(length) => Framing::Length(length.parse().unwrap()),
             None => Framing::Chunked,
         };
         let (body, complete) = self.rest(framing).await;
-        Answer { head, body, complete }
+        HttpResponse { head, body, complete }
     }
 
     pub(super) async fn head(&mut self) -> Head {
@@ -70,7 +70,7 @@ impl Connection {
         match framing {
             Framing::Length(length) => {
                 let mut limited = (&mut self.stream).take(length as u64);
-                timeout(LIMIT, limited.read_to_string(&mut body)).await.unwrap().unwrap();
+                timeout(TIMEOUT, limited.read_to_string(&mut body)).await.unwrap().unwrap();
                 let complete = body.len() == length;
                 (body, complete)
             }
@@ -84,18 +84,18 @@ impl Connection {
         }
     }
 
-    /// The next chunk of a body; `None` is its proper end.
+    /// Returns the next chunk of a body; `None` for its regular end.
     pub(super) async fn chunk(&mut self) -> io::Result<Option<String>> {
         let size = usize::from_str_radix(&self.line().await?, 16).unwrap();
         let mut chunk = vec![0; size + 2];
-        timeout(LIMIT, self.stream.read_exact(&mut chunk)).await.unwrap()?;
+        timeout(TIMEOUT, self.stream.read_exact(&mut chunk)).await.unwrap()?;
         chunk.truncate(size);
         Ok((size > 0).then(|| String::from_utf8(chunk).unwrap()))
     }
 
     async fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
-        let read = timeout(LIMIT, self.stream.read_line(&mut line)).await.unwrap()?;
+        let read = timeout(TIMEOUT, self.stream.read_line(&mut line)).await.unwrap()?;
         if read == 0 {
             Err(io::ErrorKind::UnexpectedEof.into())
         } else {
@@ -104,14 +104,14 @@ impl Connection {
     }
 }
 
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) head: Head,
     pub(super) body: String,
-    /// Whether the body ended the way its framing demands.
+    /// Whether the body ended as its framing requires.
     pub(super) complete: bool,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The player as a program.
+//! The program `claude-player`.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn program(file: &Path) -> Command {
     command
 }
 
-/// Says these lines to the program, closes its input and waits for its end.
+/// Sends these lines to the program, closes its stdin and waits for its exit.
 async fn output(mut command: Command, lines: &[&str]) -> Output {
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -25,7 +25,7 @@ async fn output(mut command: Command, lines: &[&str]) -> Output {
 }
 
 #[tokio::test]
-async fn the_program_says_the_recorded_version() {
+async fn the_program_prints_the_recorded_version() {
     let mut command = program(&corpus().join("handshake.wire"));
     command.arg("--version");
     let output = output(command, &[]).await;
@@ -34,7 +34,7 @@ async fn the_program_says_the_recorded_version() {
 }
 
 #[tokio::test]
-async fn the_program_plays_on_real_pipes_and_ends_as_recorded() {
+async fn the_program_replays_on_pipes_and_exits_as_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("a.wire");
     let session = SESSION.replace("0.8 7", "0.8 SIGTERM");
@@ -46,17 +46,17 @@ async fn the_program_plays_on_real_pipes_and_ends_as_recorded() {
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         (String::from_utf8_lossy(&output.stdout).lines().count(), errors, output.status)
     };
-    let (lines, errors, status) = run(&FOLLOWING, "").await;
+    let (lines, errors, status) = run(&CLIENT_LINES, "").await;
     assert_eq!((lines, errors.as_str(), status.signal()), (3, "", Some(15)));
-    let (lines, errors, status) = run(&FOLLOWING[..1], "").await;
+    let (lines, errors, status) = run(&CLIENT_LINES[..1], "").await;
     assert_eq!((lines, status.code()), (1, Some(1)));
     assert!(errors.starts_with("claude-player: line 4 of the recording: expected"), "{errors}");
-    let (_, errors, status) = run(&FOLLOWING[..1], "1").await;
+    let (_, errors, status) = run(&CLIENT_LINES[..1], "1").await;
     assert_eq!((errors.as_str(), status.signal()), ("", Some(15)));
 }
 
 #[tokio::test]
-async fn the_program_says_what_is_wrong_with_its_recording() {
+async fn the_program_reports_an_unreadable_recording() {
     let output = output(program(Path::new("missing.wire")), &[]).await;
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();

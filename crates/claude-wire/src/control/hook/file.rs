@@ -13,17 +13,17 @@ hook_input! {
 }
 
 hook_input! {
-    /// A file of instructions was read.
+    /// An instruction file was loaded.
     InstructionsLoadedInput = "InstructionsLoaded" {
         /// The file.
         file_path: Option<String>,
-        /// Whose instructions they are.
+        /// The scope of the instructions.
         memory_type: Option<String>,
-        /// Why they were read.
+        /// The reason why they were loaded.
         load_reason: Option<String>,
-        /// The patterns that asked for it.
+        /// The matching patterns.
         globs: List<String>,
-        /// The file that asked for it.
+        /// The file that triggered it.
         trigger_file_path: Option<String>,
         /// The file that includes it.
         parent_file_path: Option<String>,
@@ -33,17 +33,17 @@ hook_input! {
 hook_input! {
     /// The working directory changed.
     CwdChangedInput = "CwdChanged" {
-        /// Where it was.
+        /// The previous directory.
         old_cwd: Option<String>,
-        /// Where it is.
+        /// The path.
         new_cwd: Option<String>,
     }
 }
 
 hook_output! {
-    /// For a working directory that changed.
+    /// The output for a changed working directory.
     CwdChangedOutput = "CwdChanged" {
-        /// Files whose changes are told.
+        /// The files to watch for changes.
         watch_paths: List<String> as "watchPaths",
     }
 }
@@ -59,25 +59,25 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a watched file that changed.
+    /// The output for a changed file.
     FileChangedOutput = "FileChanged" {
-        /// Files whose changes are told.
+        /// The files to watch for changes.
         watch_paths: List<String> as "watchPaths",
     }
 }
 
 hook_input! {
-    /// A directory became part of the session.
+    /// A directory was added to the session.
     DirectoryAddedInput = "DirectoryAdded" {
         /// The directory.
         directory: Option<String>,
-        /// Who added it.
+        /// The source.
         source: Option<String>,
     }
 }
 
 hook_input! {
-    /// A worktree is to be made.
+    /// A worktree is about to be created.
     WorktreeCreateInput = "WorktreeCreate" {
         /// Its name.
         name: Option<String>,
@@ -85,17 +85,17 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a worktree that is to be made.
+    /// The output for a worktree that is created.
     WorktreeCreateOutput = "WorktreeCreate" {
-        /// Where it is.
+        /// The path.
         worktree_path: Option<String> as "worktreePath",
     }
 }
 
 hook_input! {
-    /// A worktree is to be removed.
+    /// A worktree is about to be removed.
     WorktreeRemoveInput = "WorktreeRemove" {
-        /// Where it is.
+        /// The path.
         worktree_path: Option<String>,
     }
 }

@@ -1,88 +1,88 @@
-//! Every published hook event, once: its types, how it is refused and how long a callback may take.
+//! The list of all published hook events with their types, denials and timeouts.
 
-/// Calls a macro with the events.
+/// Calls a macro with all hook events.
 ///
-/// A row: the input (and the output that only this event has), the name on the wire, what refusing the
-/// event achieves (`HookRefusal`), whether the CLI obeys `decision` in a response to it, and how many
-/// seconds a callback has. Most have 60; the CLI holds a prompt for 30 s and a piece of text for 10 s.
+/// A row contains the input (and the event-specific output), the name on the wire, the effect of
+/// denying the event (`HookDenial`), whether the CLI supports `decision` in the response, and the
+/// timeout in seconds. Most have 60 s; the CLI waits 30 s for a prompt and 10 s for a part of a text.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_hook_event {
     ($then:ident) => {
         $then! {
-            /// A tool is about to run. CLI 2.1.325 asks callbacks about it.
+            /// Called before a tool runs. Observed with CLI 2.1.325.
             PreToolUse(PreToolUseInput -> PreToolUseOutput) = "PreToolUse": Deny, true, 60;
-            /// A tool ran. CLI 2.1.325 asks callbacks about it.
+            /// Called after a tool has run. Observed with CLI 2.1.325.
             PostToolUse(PostToolUseInput -> PostToolUseOutput) = "PostToolUse": End, true, 60;
-            /// A tool failed. CLI 2.1.325 asks callbacks about it.
+            /// Called after a tool has failed. Observed with CLI 2.1.325.
             PostToolUseFailure(PostToolUseFailureInput -> PostToolUseFailureOutput) = "PostToolUseFailure": Impossible, true, 60;
-            /// All tools of one answer ran. CLI 2.1.325 asks callbacks about it.
+            /// Called after all tools of one answer have run. Observed with CLI 2.1.325.
             PostToolBatch(PostToolBatchInput -> PostToolBatchOutput) = "PostToolBatch": End, true, 60;
-            /// A permission is about to be asked for. CLI 2.1.325 asks callbacks about it.
+            /// Called before a permission prompt is shown. Observed with CLI 2.1.325.
             ///
-            /// It is asked *beside* the permission callback, and the first answer wins: where both are
-            /// registered, an allowing callback may be faster than a denying hook. A guard belongs on
-            /// `PreToolUse`.
+            /// The hook runs concurrently with the permission callback, and the first response counts: an
+            /// allowing callback may be faster than a denying hook. Use `PreToolUse` for a hook that must be
+            /// able to deny.
             PermissionRequest(PermissionRequestInput -> PermissionRequestOutput) = "PermissionRequest": Deny, false, 60;
-            /// A tool was not allowed to run, by the model that decides in the mode `auto`.
-            /// CLI 2.1.325 asks callbacks about it.
+            /// Called after the classifier of the mode `auto` has denied a tool call.
+            /// Observed with CLI 2.1.325.
             PermissionDenied(PermissionDeniedInput -> PermissionDeniedOutput) = "PermissionDenied": Impossible, false, 60;
-            /// A prompt came in. CLI 2.1.325 asks callbacks about it.
+            /// Called when a prompt is submitted. Observed with CLI 2.1.325.
             UserPromptSubmit(UserPromptSubmitInput -> UserPromptSubmitOutput) = "UserPromptSubmit": Block, true, 25;
-            /// A command became a prompt. CLI 2.1.325 asks callbacks about it.
+            /// Called when a command is expanded into a prompt. Observed with CLI 2.1.325.
             UserPromptExpansion(UserPromptExpansionInput -> UserPromptExpansionOutput) = "UserPromptExpansion": Block, true, 60;
-            /// The model is done. CLI 2.1.325 asks callbacks about it.
+            /// Called before the model ends the turn. Observed with CLI 2.1.325.
             Stop(StopInput -> StopOutput) = "Stop": End, true, 60;
-            /// The turn ended with an error. CLI 2.1.325 asks callbacks about it.
+            /// Called after the turn has ended with an error. Observed with CLI 2.1.325.
             StopFailure(StopFailureInput) = "StopFailure": Impossible, false, 60;
-            /// There is something to show to the user. CLI 2.1.325 asks callbacks about it.
+            /// Called when there is a notification for the user. Observed with CLI 2.1.325.
             Notification(NotificationInput -> NotificationOutput) = "Notification": Impossible, false, 60;
-            /// A piece of an answer is about to be shown. CLI 2.1.325 asks callbacks about it.
+            /// Called before a part of an answer is displayed. Observed with CLI 2.1.325.
             MessageDisplay(MessageDisplayInput -> MessageDisplayOutput) = "MessageDisplay": Hide, false, 8;
-            /// An MCP server has a question for the user. CLI 2.1.325 asks callbacks about it.
+            /// Called when an MCP server sends an elicitation. Observed with CLI 2.1.325.
             Elicitation(ElicitationInput -> ElicitationOutput) = "Elicitation": Decline, false, 60;
-            /// The question of an MCP server was answered. CLI 2.1.325 asks callbacks about it.
+            /// Called after an elicitation was completed. Observed with CLI 2.1.325.
             ElicitationResult(ElicitationResultInput -> ElicitationResultOutput) = "ElicitationResult": Decline, false, 60;
-            /// A session begins. CLI 2.1.325 asks callbacks about it when a conversation is cleared or made
-            /// smaller, not at the start of the process.
+            /// Called when a session starts. CLI 2.1.325 calls it when a conversation is cleared or
+            /// compacted, not at the start of the process.
             SessionStart(SessionStartInput -> SessionStartOutput) = "SessionStart": Impossible, false, 60;
-            /// A session ends. CLI 2.1.325 asks callbacks about it when a conversation is cleared, not at the
-            /// end of the process.
+            /// Called when a session ends. CLI 2.1.325 calls it when a conversation is cleared, not at the end
+            /// of the process.
             SessionEnd(SessionEndInput) = "SessionEnd": Impossible, false, 60;
-            /// The CLI sets itself up. CLI 2.1.325 was not seen to ask callbacks about it.
+            /// Called when the CLI runs its setup. Not observed with CLI 2.1.325.
             Setup(SetupInput -> SetupOutput) = "Setup": Impossible, false, 60;
-            /// The context is about to be made smaller. CLI 2.1.325 asks callbacks about it.
+            /// Called before the conversation is compacted. Observed with CLI 2.1.325.
             PreCompact(PreCompactInput) = "PreCompact": Block, true, 60;
-            /// The context was made smaller. CLI 2.1.325 asks callbacks about it.
+            /// Called after the conversation was compacted. Observed with CLI 2.1.325.
             PostCompact(PostCompactInput) = "PostCompact": Impossible, false, 60;
-            /// The model is about to change. CLI 2.1.325 asks callbacks about it.
+            /// Called before the model changes. Observed with CLI 2.1.325.
             PreModelSwitch(PreModelSwitchInput -> PreModelSwitchOutput) = "PreModelSwitch": Deny, false, 60;
-            /// The model changed. CLI 2.1.325 asks callbacks about it.
+            /// Called after the model has changed. Observed with CLI 2.1.325.
             PostModelSwitch(PostModelSwitchInput -> PostModelSwitchOutput) = "PostModelSwitch": Impossible, false, 60;
-            /// A subagent begins. CLI 2.1.325 asks callbacks about it.
+            /// Called when a subagent starts. Observed with CLI 2.1.325.
             SubagentStart(SubagentStartInput -> SubagentStartOutput) = "SubagentStart": Impossible, false, 60;
-            /// A subagent is done. CLI 2.1.325 asks callbacks about it.
+            /// Called before a subagent ends. Observed with CLI 2.1.325.
             SubagentStop(SubagentStopInput -> SubagentStopOutput) = "SubagentStop": End, true, 60;
-            /// A task was put on the list. CLI 2.1.325 asks callbacks about it.
+            /// Called when a task is created. Observed with CLI 2.1.325.
             TaskCreated(TaskCreatedInput) = "TaskCreated": Impossible, false, 60;
-            /// A task of the list is done. CLI 2.1.325 asks callbacks about it.
+            /// Called when a task is completed. Observed with CLI 2.1.325.
             TaskCompleted(TaskCompletedInput) = "TaskCompleted": Impossible, false, 60;
-            /// A teammate has nothing to do. CLI 2.1.325 was not seen to ask callbacks about it.
+            /// Called when a teammate becomes idle. Not observed with CLI 2.1.325.
             TeammateIdle(TeammateIdleInput) = "TeammateIdle": End, false, 60;
-            /// A settings file changed. CLI 2.1.325 asks callbacks about it.
+            /// Called after a settings file has changed. Observed with CLI 2.1.325.
             ConfigChange(ConfigChangeInput) = "ConfigChange": Block, true, 60;
-            /// A file of instructions was read. CLI 2.1.325 asks callbacks about those below the working
-            /// directory, not about the one at its top, which is read before.
+            /// Called after an instruction file was loaded. CLI 2.1.325 calls it for files below the working
+            /// directory, not for the one at its top, which is loaded before.
             InstructionsLoaded(InstructionsLoadedInput) = "InstructionsLoaded": Impossible, false, 60;
-            /// The working directory changed. CLI 2.1.325 was not seen to ask callbacks about it.
+            /// Called after the working directory has changed. Not observed with CLI 2.1.325.
             CwdChanged(CwdChangedInput -> CwdChangedOutput) = "CwdChanged": Impossible, false, 60;
-            /// A watched file changed; `watch_paths` of an answer says which are. CLI 2.1.325 asks callbacks about it.
+            /// Called after a watched file has changed; `watch_paths` in an output selects the files. Observed with CLI 2.1.325.
             FileChanged(FileChangedInput -> FileChangedOutput) = "FileChanged": Impossible, false, 60;
-            /// A directory became part of the session. CLI 2.1.325 asks callbacks about it.
+            /// Called after a directory was added to the session. Observed with CLI 2.1.325.
             DirectoryAdded(DirectoryAddedInput) = "DirectoryAdded": Impossible, false, 60;
-            /// A worktree is to be made; the hook makes it and says where. CLI 2.1.325 asks callbacks about it.
+            /// Called to create a worktree; the hook creates it and returns its path. Observed with CLI 2.1.325.
             WorktreeCreate(WorktreeCreateInput -> WorktreeCreateOutput) = "WorktreeCreate": Block, false, 60;
-            /// A worktree is to be removed. CLI 2.1.325 asks callbacks about it.
+            /// Called before a worktree is removed. Observed with CLI 2.1.325.
             WorktreeRemove(WorktreeRemoveInput) = "WorktreeRemove": Impossible, false, 60;
         }
     };

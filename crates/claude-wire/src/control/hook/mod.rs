@@ -1,4 +1,4 @@
-//! Hooks: what the CLI tells a callback, and what that answers. One file per group of events.
+//! Hooks: the inputs and outputs of hook callbacks, one file per group of events.
 
 /// A struct with the fields that every hook input has.
 macro_rules! hook_input {
@@ -13,13 +13,13 @@ macro_rules! hook_input {
             #[derive(Default)]
             pub struct $name ["hook_event_name" = $event] {
                 $( $(#[$field_meta])* $field: $type $(as $wire)?, )*
-                /// The session.
+                /// The session ID.
                 session_id: Option<$crate::id::SessionId>,
-                /// Where the transcript is.
+                /// The path of the transcript.
                 transcript_path: Option<String>,
                 /// The working directory.
                 cwd: Option<String>,
-                /// The prompt that is being answered.
+                /// The ID of the prompt.
                 prompt_id: Option<String>,
                 /// The permission mode.
                 permission_mode: Option<$crate::control::PermissionMode>,
@@ -27,13 +27,13 @@ macro_rules! hook_input {
                 agent_id: Option<$crate::id::AgentId>,
                 /// The kind of subagent.
                 agent_type: Option<String>,
-                /// How hard the model thinks.
+                /// The effort level of the model.
                 effort: Option<$crate::hook_input::HookEffort>,
             }
         }
 
         impl $name {
-            /// Returns the working directory of the session; empty if the CLI does not say.
+            /// Returns the working directory of the session; empty if the field is absent.
             pub fn directory(&self) -> &::std::path::Path {
                 ::std::path::Path::new(self.cwd.as_deref().unwrap_or_default())
             }
@@ -41,7 +41,7 @@ macro_rules! hook_input {
     };
 }
 
-/// A struct that only one event can be answered with.
+/// A struct for the output that is specific to one event.
 macro_rules! hook_output {
     (
         $(#[$meta:meta])*
@@ -75,19 +75,19 @@ pub use tool::*;
 use crate::id::{CallbackId, ToolUseId};
 
 wire_struct! {
-    /// What does the host's hook say?
+    /// Runs a hook callback.
     pub struct HookCallback ["subtype" = "hook_callback"] {
         /// The callback.
         callback_id: CallbackId,
-        /// What happened.
+        /// The event and its input.
         input: HookInput,
-        /// The tool call, or another id that stands for the event.
+        /// The ID of the tool call or of the event.
         tool_use_id: Option<ToolUseId>,
     }
 }
 
 wire_struct! {
-    /// How hard the model thinks.
+    /// The effort level of the model.
     #[derive(Default)]
     pub struct HookEffort {
         /// `low`, `medium`, `high`, `xhigh` or `max`.
@@ -103,14 +103,14 @@ macro_rules! declare_unions {
             $refusal:ident, $decision:literal, $seconds:literal;
     )+) => {
         open_union! {
-            /// What a hook is told, by event.
+            /// The input of a hook, by event.
             pub enum HookInput by "hook_event_name" {
                 $( $(#[$meta])* $event(Box<$input>) = $name, )+
             }
         }
 
         open_union! {
-            /// What only one event can be answered with.
+            /// The event-specific output of a hook.
             pub enum HookSpecificOutput by "hookEventName" {
                 $($(
                     #[doc = concat!("For `", $name, "`.")]
@@ -128,8 +128,8 @@ macro_rules! declare_unions {
         )?)+
 
         impl HookSpecificOutput {
-            /// The fields that answers to this event have and others may not; none for an event
-            /// that has none or is not known.
+            /// Returns the fields that are specific to the output of this event; empty for an event
+            /// without such fields and for an unknown event.
             pub fn fields_of(event: &str) -> &'static [&'static str] {
                 match event {
                     $($( $name => $output::FIELDS, )?)+
@@ -137,7 +137,7 @@ macro_rules! declare_unions {
                 }
             }
 
-            /// Whether a field of this name belongs to any event.
+            /// Returns whether a field of this name belongs to any event.
             pub fn has_field(name: &str) -> bool {
                 Self::KNOWN.iter().any(|event| Self::fields_of(event).contains(&name))
             }

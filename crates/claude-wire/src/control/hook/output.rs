@@ -1,4 +1,4 @@
-//! What a hook callback answers.
+//! The output of hook callbacks.
 
 use crate::control::{
     HookSpecificOutput, PermissionRequestOutput, PermissionUpdate, PreModelSwitchOutput,
@@ -7,35 +7,35 @@ use crate::control::{
 use crate::json::{Json, List, Number};
 
 wire_struct! {
-    /// The host's answer to a hook callback. Empty, it lets everything go on.
+    /// The response to a hook callback. An empty response makes no decision.
     #[derive(Default)]
     pub struct HookOutput {
-        /// Whether the turn goes on.
-        go_on: Option<bool> as "continue",
-        /// Why it does not, for the user.
+        /// Whether the turn continues.
+        continue_: Option<bool> as "continue",
+        /// The reason for the user, if the turn does not continue.
         stop_reason: Option<String> as "stopReason",
-        /// Whether the output stays out of the transcript.
+        /// Whether the output is hidden from the transcript.
         suppress_output: Option<bool> as "suppressOutput",
-        /// Whether what happened is blocked.
+        /// Whether the action is blocked.
         decision: Option<HookDecision>,
-        /// Why, for the model.
+        /// The reason for the model.
         reason: Option<String>,
-        /// What the user is shown.
+        /// The message for the user.
         system_message: Option<String> as "systemMessage",
-        /// What is written to the terminal.
+        /// The terminal sequence.
         terminal_sequence: Option<String> as "terminalSequence",
-        /// What only this event can be answered.
+        /// The event-specific output.
         specific: Option<HookSpecificOutput> as "hookSpecificOutput",
-        /// Whether the answer does not matter and the hook goes on by itself.
+        /// Whether the hook continues asynchronously.
         is_async: Option<bool> as "async",
-        /// Milliseconds that it may go on.
+        /// The timeout of an asynchronous hook in milliseconds.
         async_timeout: Option<Number> as "asyncTimeout",
     }
 }
 
 impl HookOutput {
-    /// Denies what the event asks about, unless it is denied already. Returns false, and changes
-    /// nothing, if the event asks about nothing that can be denied.
+    /// Denies the action of the event, unless it is already denied. Returns false and changes nothing
+    /// if the event has no action that can be denied.
     pub fn deny(&mut self, event: &str, reason: &str) -> bool {
         let blank = match event {
             "PreToolUse" => PreToolUseOutput::default().into(),
@@ -67,7 +67,7 @@ impl HookOutput {
     /// Denies as well if the response ends the turn: ending it alone lets the tool run first, or the
     /// permission be asked for.
     pub fn deny_if_stopped(&mut self, event: &str) {
-        if self.go_on != Some(false) {
+        if self.continue_ != Some(false) {
             return;
         }
         let reason = self.stop_reason.clone();
@@ -81,56 +81,56 @@ impl HookOutput {
 }
 
 open_enum! {
-    /// Whether what happened is blocked.
+    /// Whether the action is blocked.
     pub enum HookDecision {
-        /// No.
+        /// The action is approved.
         Approve = "approve",
-        /// Yes.
+        /// The action is blocked.
         Block = "block",
     }
 }
 
 open_enum! {
-    /// Whether a tool may run.
+    /// The permission decision of a hook.
     pub enum HookPermission {
-        /// It may.
+        /// The tool call is allowed.
         Allow = "allow",
-        /// It may not.
+        /// The tool call is denied.
         Deny = "deny",
-        /// Ask.
+        /// Ask the user.
         Ask = "ask",
-        /// The turn ends, and the call can be taken up later.
+        /// The turn ends, and the call can be resumed later.
         Defer = "defer",
     }
 }
 
 open_enum! {
-    /// How the question of an MCP server is answered.
+    /// The action of an elicitation response.
     pub enum HookElicitation {
-        /// With an answer.
+        /// Accept.
         Accept = "accept",
-        /// With a no.
+        /// Decline.
         Decline = "decline",
-        /// Not at all.
+        /// Cancel.
         Cancel = "cancel",
     }
 }
 
 open_union! {
-    /// A hook's answer to a permission request.
+    /// The decision of a hook about a permission request.
     pub enum HookPermissionResponse by "behavior" {
-        /// The tool may run.
+        /// The tool call is allowed.
         Allow(HookPermissionAllow) = "allow",
-        /// It may not.
+        /// The tool call is denied.
         Deny(HookPermissionDeny) = "deny",
     }
 }
 
 wire_struct! {
-    /// The tool may run.
+    /// The tool call is allowed.
     #[derive(Default)]
     pub struct HookPermissionAllow ["behavior" = "allow"] {
-        /// The arguments with which it runs.
+        /// The replacement input.
         updated_input: Option<Json> as "updatedInput",
         /// Changes of the rules.
         updated_permissions: List<PermissionUpdate> as "updatedPermissions",
@@ -138,10 +138,10 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The tool may not run.
+    /// The tool call is denied.
     #[derive(Default)]
     pub struct HookPermissionDeny ["behavior" = "deny"] {
-        /// What the model is told.
+        /// The message for the model.
         message: Option<String>,
         /// Whether the turn ends.
         interrupt: Option<bool>,

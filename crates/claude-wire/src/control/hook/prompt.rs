@@ -1,14 +1,14 @@
-//! Prompts, answers and what is shown.
+//! Prompts, answers and notifications.
 
 use super::{BackgroundTaskSummary, HookElicitation, SessionCronSummary};
 use crate::json::{Json, List, Number};
 
 hook_input! {
-    /// A prompt came in.
+    /// A prompt was submitted.
     UserPromptSubmitInput = "UserPromptSubmit" {
         /// The prompt.
         prompt: Option<String>,
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
         /// The session's title.
         session_title: Option<String>,
@@ -16,19 +16,19 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a prompt.
+    /// The output for a prompt.
     UserPromptSubmitOutput = "UserPromptSubmit" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
         /// The session's title.
         session_title: Option<String> as "sessionTitle",
-        /// Whether the prompt itself is left out.
+        /// Whether the original prompt is suppressed.
         suppress_original_prompt: Option<bool> as "suppressOriginalPrompt",
     }
 }
 
 hook_input! {
-    /// A command became a prompt.
+    /// A command was expanded into a prompt.
     UserPromptExpansionInput = "UserPromptExpansion" {
         /// `slash_command` or `mcp_prompt`.
         expansion_type: Option<String>,
@@ -38,39 +38,39 @@ hook_input! {
         command_args: Option<String>,
         /// Where the command comes from.
         command_source: Option<String>,
-        /// What the user wrote.
+        /// The original input.
         prompt: Option<String>,
     }
 }
 
 hook_output! {
-    /// For a command that became a prompt.
+    /// The output for an expanded command.
     UserPromptExpansionOutput = "UserPromptExpansion" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
-        /// Whether what the user wrote is left out.
+        /// Whether the original input is suppressed.
         suppress_original_prompt: Option<bool> as "suppressOriginalPrompt",
     }
 }
 
 hook_input! {
-    /// The model is done.
+    /// The model is about to end the turn.
     StopInput = "Stop" {
-        /// Whether it goes on only because of a Stop hook.
+        /// Whether a `Stop` hook has already made the model continue.
         stop_hook_active: Option<bool>,
-        /// What the model said last.
+        /// The last message of the model.
         last_assistant_message: Option<String>,
-        /// Background tasks that still run.
+        /// The running background tasks.
         background_tasks: List<BackgroundTaskSummary>,
-        /// Timers that are set.
+        /// The scheduled prompts.
         session_crons: List<SessionCronSummary>,
     }
 }
 
 hook_output! {
-    /// For the end of a turn.
+    /// The output for the end of a turn.
     StopOutput = "Stop" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }
@@ -82,89 +82,89 @@ hook_input! {
         error: Option<String>,
         /// The error.
         error_details: Option<String>,
-        /// What the model said last.
+        /// The last message of the model.
         last_assistant_message: Option<String>,
     }
 }
 
 hook_input! {
-    /// There is something to show to the user.
+    /// A notification for the user.
     NotificationInput = "Notification" {
         /// The text.
         message: Option<String>,
         /// The title.
         title: Option<String>,
-        /// What it is about.
+        /// The subject.
         notification_type: Option<String>,
     }
 }
 
 hook_output! {
-    /// For something to show.
+    /// The output for a notification.
     NotificationOutput = "Notification" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }
 
 hook_input! {
-    /// A piece of an answer is about to be shown.
+    /// A part of an answer is about to be displayed.
     MessageDisplayInput = "MessageDisplay" {
         /// The turn.
         turn_id: Option<String>,
         /// The answer.
         message_id: Option<String>,
-        /// The number of the piece.
+        /// The index of the part.
         index: Option<Number>,
-        /// Whether it is the last piece.
+        /// Whether it is the last part.
         is_final: Option<bool> as "final",
-        /// The piece.
+        /// The text of the part.
         delta: Option<String>,
     }
 }
 
 hook_output! {
-    /// For a piece of an answer that is about to be shown.
+    /// The output for a part of an answer.
     MessageDisplayOutput = "MessageDisplay" {
-        /// What is shown in its place.
+        /// The text to display instead.
         display_content: Option<String> as "displayContent",
     }
 }
 
 hook_input! {
-    /// An MCP server has a question for the user.
+    /// An elicitation of an MCP server.
     ElicitationInput = "Elicitation" {
         /// The server.
         mcp_server_name: Option<String>,
-        /// The question.
+        /// The question text.
         message: Option<String>,
         /// `form` or `url`.
         mode: Option<String>,
-        /// Where the user should go.
+        /// The URL for the user.
         url: Option<String>,
-        /// The question's id.
+        /// The elicitation ID.
         elicitation_id: Option<String>,
-        /// The schema of the answer.
+        /// The JSON schema of the answer.
         requested_schema: Option<Json>,
     }
 }
 
 hook_output! {
-    /// For the question of an MCP server.
+    /// The output for an elicitation.
     ElicitationOutput = "Elicitation" {
-        /// What the server is told.
+        /// The action.
         action: Option<HookElicitation>,
-        /// The answer, when it is accepted.
+        /// The content, if accepted.
         content: Option<Json>,
     }
 }
 
 hook_input! {
-    /// The question of an MCP server was answered.
+    /// An elicitation was completed.
     ElicitationResultInput = "ElicitationResult" {
         /// The server.
         mcp_server_name: Option<String>,
-        /// The question's id.
+        /// The elicitation ID.
         elicitation_id: Option<String>,
         /// `form` or `url`.
         mode: Option<String>,
@@ -176,11 +176,11 @@ hook_input! {
 }
 
 hook_output! {
-    /// For the answer to a question of an MCP server.
+    /// The output for a completed elicitation.
     ElicitationResultOutput = "ElicitationResult" {
-        /// What the server is told in its place.
+        /// The action that replaces it.
         action: Option<HookElicitation>,
-        /// The answer in its place.
+        /// The content that replaces it.
         content: Option<Json>,
     }
 }

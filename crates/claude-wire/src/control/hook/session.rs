@@ -4,7 +4,7 @@ use crate::control::HookPermission;
 use crate::json::{List, Number};
 
 hook_input! {
-    /// A session begins.
+    /// A session starts.
     SessionStartInput = "SessionStart" {
         /// `startup`, `resume`, `clear`, `compact` or `fork`.
         source: Option<String>,
@@ -12,29 +12,29 @@ hook_input! {
         model: Option<String>,
         /// The session's title.
         session_title: Option<String>,
-        /// Seconds since the model last answered.
+        /// The time since the last answer of the model in seconds.
         seconds_since_last_response: Option<Number>,
-        /// Tokens in the context.
+        /// The tokens in the context.
         context_tokens: Option<Number>,
-        /// Whether the prompt cache is probably gone.
+        /// Whether the prompt cache has probably expired.
         prompt_cache_likely_expired: Option<bool>,
-        /// Dollars to fill it again.
+        /// The cost of filling it again in US dollars.
         estimated_cache_write_usd: Option<Number>,
     }
 }
 
 hook_output! {
-    /// For a session that begins.
+    /// The output for a session that starts.
     SessionStartOutput = "SessionStart" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
         /// The first prompt.
         initial_user_message: Option<String> as "initialUserMessage",
         /// The session's title.
         session_title: Option<String> as "sessionTitle",
-        /// Files whose changes are told.
+        /// The files to watch for changes.
         watch_paths: List<String> as "watchPaths",
-        /// Whether the skills are read anew.
+        /// Whether to reload the skills.
         reload_skills: Option<bool> as "reloadSkills",
     }
 }
@@ -42,13 +42,13 @@ hook_output! {
 hook_input! {
     /// A session ends.
     SessionEndInput = "SessionEnd" {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     }
 }
 
 hook_input! {
-    /// The CLI sets itself up.
+    /// The CLI runs its setup.
     SetupInput = "Setup" {
         /// `init` or `maintenance`.
         trigger: Option<String>,
@@ -56,29 +56,29 @@ hook_input! {
 }
 
 hook_output! {
-    /// For the CLI's setting itself up.
+    /// The output for the setup.
     SetupOutput = "Setup" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }
 
 hook_input! {
-    /// The context is about to be made smaller.
+    /// The conversation is about to be compacted.
     PreCompactInput = "PreCompact" {
         /// `manual` or `auto`.
         trigger: Option<String>,
-        /// What the user asked to keep.
+        /// The instructions of the user for the summary.
         custom_instructions: Option<String>,
     }
 }
 
 hook_input! {
-    /// The context was made smaller.
+    /// The conversation was compacted.
     PostCompactInput = "PostCompact" {
         /// `manual` or `auto`.
         trigger: Option<String>,
-        /// What was kept.
+        /// The summary.
         compact_summary: Option<String>,
     }
 }
@@ -90,29 +90,29 @@ hook_input! {
         from_model: Option<String>,
         /// The model after.
         to_model: Option<String>,
-        /// What was asked for.
+        /// The requested value.
         requested_model: Option<String>,
-        /// Who asked.
+        /// The source of the request.
         source: Option<String>,
-        /// Tokens in the context.
+        /// The tokens in the context.
         context_tokens: Option<Number>,
-        /// Whether the prompt cache is filled.
+        /// Whether the prompt cache is warm.
         prompt_cache_warm: Option<bool>,
-        /// How long it stays.
+        /// The lifetime of the cache.
         cache_ttl: Option<String>,
-        /// Dollars to fill it for the new model.
+        /// The cost of filling it for the new model in US dollars.
         estimated_cache_write_usd: Option<Number>,
-        /// What the dollars are computed from.
+        /// The basis of the cost.
         pricing: Option<String>,
     }
 }
 
 hook_output! {
-    /// For a model that is about to change.
+    /// The output for a model that is about to change.
     PreModelSwitchOutput = "PreModelSwitch" {
-        /// Whether it may.
+        /// The permission decision.
         permission_decision: Option<HookPermission> as "permissionDecision",
-        /// Why.
+        /// The reason.
         permission_decision_reason: Option<String> as "permissionDecisionReason",
     }
 }
@@ -124,27 +124,27 @@ hook_input! {
         from_model: Option<String>,
         /// The model after.
         to_model: Option<String>,
-        /// What was asked for.
+        /// The requested value.
         requested_model: Option<String>,
-        /// Who asked.
+        /// The source of the request.
         source: Option<String>,
-        /// Tokens in the context.
+        /// The tokens in the context.
         context_tokens: Option<Number>,
-        /// Whether the prompt cache is filled.
+        /// Whether the prompt cache is warm.
         prompt_cache_warm: Option<bool>,
-        /// How long it stays.
+        /// The lifetime of the cache.
         cache_ttl: Option<String>,
-        /// Dollars to fill it for the new model.
+        /// The cost of filling it for the new model in US dollars.
         estimated_cache_write_usd: Option<Number>,
-        /// What the dollars are computed from.
+        /// The basis of the cost.
         pricing: Option<String>,
     }
 }
 
 hook_output! {
-    /// For a model that changed.
+    /// The output for a changed model.
     PostModelSwitchOutput = "PostModelSwitch" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }

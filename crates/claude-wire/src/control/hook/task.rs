@@ -4,52 +4,52 @@ use crate::id::TaskId;
 use crate::json::List;
 
 hook_input! {
-    /// A subagent begins. Which one stands in `agent_id` and `agent_type`.
+    /// A subagent starts. `agent_id` and `agent_type` identify it.
     SubagentStartInput = "SubagentStart" {}
 }
 
 hook_input! {
-    /// A subagent is done. Which one stands in `agent_id` and `agent_type`.
+    /// A subagent ends. `agent_id` and `agent_type` identify it.
     SubagentStopInput = "SubagentStop" {
-        /// Whether it goes on only because of a hook.
+        /// Whether a hook has already made it continue.
         stop_hook_active: Option<bool>,
-        /// Where its transcript is.
+        /// The path of its transcript.
         agent_transcript_path: Option<String>,
-        /// What it said last.
+        /// The last message of the subagent.
         last_assistant_message: Option<String>,
-        /// Background tasks that still run.
+        /// The running background tasks.
         background_tasks: List<BackgroundTaskSummary>,
-        /// Timers that are set.
+        /// The scheduled prompts.
         session_crons: List<SessionCronSummary>,
     }
 }
 
 hook_output! {
-    /// For a subagent that is done.
+    /// The output for a subagent that ends.
     SubagentStopOutput = "SubagentStop" {
-        /// What the subagent is told besides.
+        /// Additional context for the subagent.
         additional_context: Option<String> as "additionalContext",
     }
 }
 
 hook_output! {
-    /// For a subagent that begins.
+    /// The output for a subagent that starts.
     SubagentStartOutput = "SubagentStart" {
-        /// What the subagent is told besides.
+        /// Additional context for the subagent.
         additional_context: Option<String> as "additionalContext",
     }
 }
 
 hook_input! {
-    /// A task was put on the list.
+    /// A task was created.
     TaskCreatedInput = "TaskCreated" {
         /// The task.
         task_id: Option<TaskId>,
-        /// What it is about.
+        /// The subject.
         task_subject: Option<String>,
-        /// What is to be done.
+        /// The description of the task.
         task_description: Option<String>,
-        /// Who does it.
+        /// The teammate.
         teammate_name: Option<String>,
         /// The team.
         team_name: Option<String>,
@@ -57,15 +57,15 @@ hook_input! {
 }
 
 hook_input! {
-    /// A task of the list is done.
+    /// A task was completed.
     TaskCompletedInput = "TaskCompleted" {
         /// The task.
         task_id: Option<TaskId>,
-        /// What it is about.
+        /// The subject.
         task_subject: Option<String>,
-        /// What was to be done.
+        /// The description of the task.
         task_description: Option<String>,
-        /// Who did it.
+        /// The teammate.
         teammate_name: Option<String>,
         /// The team.
         team_name: Option<String>,
@@ -73,9 +73,9 @@ hook_input! {
 }
 
 hook_input! {
-    /// A teammate has nothing to do.
+    /// A teammate is idle.
     TeammateIdleInput = "TeammateIdle" {
-        /// Who.
+        /// The teammate.
         teammate_name: Option<String>,
         /// The team.
         team_name: Option<String>,
@@ -83,16 +83,16 @@ hook_input! {
 }
 
 wire_struct! {
-    /// A background task that still runs.
+    /// A running background task.
     #[derive(Default)]
     pub struct BackgroundTaskSummary {
         /// The task.
         id: Option<TaskId>,
         /// The kind of task.
         kind: Option<String> as "type",
-        /// Where it stands.
+        /// The state.
         status: Option<String>,
-        /// What it is for.
+        /// The description.
         description: Option<String>,
         /// The command of a shell.
         command: Option<String>,
@@ -108,16 +108,16 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// A timer that is set.
+    /// A scheduled prompt.
     #[derive(Default)]
     pub struct SessionCronSummary {
-        /// The timer.
+        /// The ID of the schedule.
         id: Option<String>,
-        /// When it rings.
+        /// The schedule.
         schedule: Option<String>,
-        /// Whether it rings again.
+        /// Whether it recurs.
         recurring: Option<bool>,
-        /// What the model is then told.
+        /// The prompt.
         prompt: Option<String>,
     }
 }

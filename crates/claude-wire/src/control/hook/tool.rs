@@ -20,15 +20,15 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a tool that is about to run.
+    /// The output for a tool that is about to run.
     PreToolUseOutput = "PreToolUse" {
-        /// Whether it may.
+        /// The permission decision.
         permission_decision: Option<HookPermission> as "permissionDecision",
-        /// Why, for the model.
+        /// The reason for the model.
         permission_decision_reason: Option<String> as "permissionDecisionReason",
-        /// The arguments with which it runs.
+        /// The replacement input.
         updated_input: Option<Json> as "updatedInput",
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }
@@ -40,11 +40,11 @@ hook_input! {
         tool_name: Option<String>,
         /// The input.
         input: Option<Json> as "tool_input",
-        /// What it gave, in the tool's own shape.
+        /// The structured result of the tool; its schema depends on the tool.
         tool_response: Option<Json>,
         /// The call.
         tool_use_id: Option<ToolUseId>,
-        /// Milliseconds that it took.
+        /// The duration in milliseconds.
         duration_ms: Option<Number>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
@@ -52,15 +52,15 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a tool that ran.
+    /// The output for a tool that ran.
     PostToolUseOutput = "PostToolUse" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
-        /// What the model that decides about permissions is told.
+        /// Additional context for the classifier that decides about permissions.
         classifier_context: Option<String> as "classifierContext",
-        /// What the tool gave, changed.
+        /// The replacement of the result.
         updated_tool_output: Option<Json> as "updatedToolOutput",
-        /// The same for a tool of an MCP server.
+        /// The replacement of the result of an MCP tool.
         updated_mcp_tool_output: Option<Json> as "updatedMCPToolOutput",
     }
 }
@@ -74,11 +74,11 @@ hook_input! {
         input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
-        /// What went wrong.
+        /// The error.
         error: Option<String>,
         /// Whether it was interrupted.
         is_interrupt: Option<bool>,
-        /// Milliseconds that it took.
+        /// The duration in milliseconds.
         duration_ms: Option<Number>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
@@ -86,31 +86,31 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a tool that failed.
+    /// The output for a tool that failed.
     PostToolUseFailureOutput = "PostToolUseFailure" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }
 
 hook_input! {
-    /// All tools of one answer ran.
+    /// All tools of one answer have run.
     PostToolBatchInput = "PostToolBatch" {
-        /// The calls.
+        /// The tool calls.
         tool_calls: List<BatchedToolCall>,
     }
 }
 
 hook_output! {
-    /// For all tools of one answer.
+    /// The output for a batch of tool calls.
     PostToolBatchOutput = "PostToolBatch" {
-        /// What the model is told besides.
+        /// Additional context for the model.
         additional_context: Option<String> as "additionalContext",
     }
 }
 
 wire_struct! {
-    /// A tool call among several.
+    /// A tool call of a batch.
     #[derive(Default)]
     pub struct BatchedToolCall {
         /// The tool.
@@ -119,19 +119,19 @@ wire_struct! {
         input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
-        /// What it gave.
+        /// The result.
         tool_response: Option<Json>,
     }
 }
 
 hook_input! {
-    /// A permission is about to be asked for.
+    /// A permission prompt is about to be shown.
     PermissionRequestInput = "PermissionRequest" {
         /// The tool.
         tool_name: Option<String>,
         /// The input.
         input: Option<Json> as "tool_input",
-        /// Changes of the rules with which this would not be asked again.
+        /// Suggested rule changes that avoid the same prompt in the future.
         permission_suggestions: List<PermissionUpdate>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
@@ -139,15 +139,15 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a permission that is about to be asked for.
+    /// The output for a permission prompt.
     PermissionRequestOutput = "PermissionRequest" {
-        /// The answer; absent leaves it to be asked.
+        /// The decision; absent to show the prompt.
         decision: Option<HookPermissionResponse>,
     }
 }
 
 hook_input! {
-    /// A tool was not allowed to run.
+    /// A tool call was denied.
     PermissionDeniedInput = "PermissionDenied" {
         /// The tool.
         tool_name: Option<String>,
@@ -155,7 +155,7 @@ hook_input! {
         input: Option<Json> as "tool_input",
         /// The call.
         tool_use_id: Option<ToolUseId>,
-        /// Why not.
+        /// The reason.
         reason: Option<String>,
         /// The MCP server that the tool belongs to.
         mcp_server: Option<McpServerRef>,
@@ -163,9 +163,9 @@ hook_input! {
 }
 
 hook_output! {
-    /// For a tool that was not allowed to run.
+    /// The output for a denied tool call.
     PermissionDeniedOutput = "PermissionDenied" {
-        /// Whether the model is told that it may try again.
+        /// Whether the model may try again.
         retry: Option<bool>,
     }
 }

@@ -1,9 +1,9 @@
-//! What fills the context.
+//! The usage of the context window.
 
 use crate::json::{Json, List, Number};
 
 request! {
-    /// What fills the context?
+    /// Returns the usage of the context window.
     GetContextUsage = "get_context_usage" {
         /// `summary` or `full`.
         detail: Option<String>,
@@ -11,32 +11,32 @@ request! {
 }
 
 wire_struct! {
-    /// What fills the context.
+    /// The usage of the context window.
     #[derive(Default)]
     pub struct ContextUsage {
-        /// By kind.
+        /// The usage by category.
         categories: List<ContextCategory>,
-        /// Tokens used.
+        /// The used tokens.
         total_tokens: Option<Number> as "totalTokens",
-        /// Tokens before the context is made smaller.
+        /// The tokens at which the context is compacted.
         max_tokens: Option<Number> as "maxTokens",
-        /// Tokens that the model can read.
+        /// The size of the context window in tokens.
         raw_max_tokens: Option<Number> as "rawMaxTokens",
-        /// Used of the tokens that there are, in percent.
+        /// The used fraction of the context window in percent.
         percentage: Option<Number>,
         /// The model.
         model: Option<String>,
-        /// A picture of it.
+        /// A grid for display.
         grid_rows: Option<Json> as "gridRows",
         /// Memory files.
         memory_files: List<ContextFile> as "memoryFiles",
-        /// Tools of MCP servers.
+        /// The tools of MCP servers.
         mcp_tools: List<ContextTool> as "mcpTools",
-        /// What MCP servers say of themselves.
+        /// The instructions of MCP servers.
         mcp_instructions: List<ContextTool> as "mcpInstructions",
-        /// Tools of the CLI that are loaded only when needed.
+        /// The deferred built-in tools.
         deferred_builtin_tools: List<ContextTool> as "deferredBuiltinTools",
-        /// Tools of the CLI.
+        /// The built-in tools.
         system_tools: List<ContextTool> as "systemTools",
         /// The parts of the system prompt.
         system_prompt_sections: List<ContextTool> as "systemPromptSections",
@@ -46,34 +46,34 @@ wire_struct! {
         slash_commands: Option<ContextCommands> as "slashCommands",
         /// Skills.
         skills: Option<ContextSkills>,
-        /// Where the context is made smaller by itself.
+        /// The threshold of automatic compaction.
         auto_compact_threshold: Option<Number> as "autoCompactThreshold",
-        /// Whether it is.
+        /// Whether automatic compaction is enabled.
         is_auto_compact_enabled: Option<bool> as "isAutoCompactEnabled",
-        /// Who says so.
+        /// The source of the setting.
         autocompact_source: Option<String> as "autocompactSource",
-        /// The messages by kind.
+        /// The breakdown of the messages.
         message_breakdown: Option<ContextMessages> as "messageBreakdown",
-        /// What the API counted last.
+        /// The token counts of the last API response.
         api_usage: Option<ContextApiUsage> as "apiUsage",
     }
 }
 
 wire_struct! {
-    /// One kind of thing that fills the context.
+    /// A category of the context usage.
     #[derive(Default)]
     pub struct ContextCategory {
         /// Its id.
         id: Option<String>,
-        /// Its name for people.
+        /// The display name.
         name: Option<String>,
         /// Its tokens.
         tokens: Option<Number>,
-        /// Its colour.
+        /// The color.
         color: Option<String>,
         /// `used`, `free`, `buffer` or `deferred`.
         kind: Option<String>,
-        /// Whether it is loaded only when needed.
+        /// Whether it is deferred.
         is_deferred: Option<bool> as "isDeferred",
     }
 }
@@ -84,7 +84,7 @@ wire_struct! {
     pub struct ContextFile {
         /// The file.
         path: Option<String>,
-        /// Whose it is.
+        /// The scope of the memory.
         kind: Option<String> as "type",
         /// Its tokens.
         tokens: Option<Number>,
@@ -92,7 +92,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Something with a name in the context: a tool, what a server says, a part of the prompt.
+    /// A named entry of the context: a tool, instructions of a server, a section of the prompt.
     #[derive(Default)]
     pub struct ContextTool {
         /// Its name.
@@ -101,7 +101,7 @@ wire_struct! {
         server_name: Option<String> as "serverName",
         /// Its tokens.
         tokens: Option<Number>,
-        /// Whether it is in the context now.
+        /// Whether it is loaded.
         is_loaded: Option<bool> as "isLoaded",
     }
 }
@@ -112,11 +112,11 @@ wire_struct! {
     pub struct ContextAgent {
         /// The agent.
         agent_type: Option<String> as "agentType",
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
-        /// The plugin that it comes from.
+        /// The plugin that provides it.
         plugin_id: Option<String> as "pluginId",
-        /// The file that it comes from.
+        /// The file that defines it.
         path: Option<String>,
         /// Its tokens.
         tokens: Option<Number>,
@@ -127,9 +127,9 @@ wire_struct! {
     /// The commands in the context.
     #[derive(Default)]
     pub struct ContextCommands {
-        /// How many there are.
+        /// The total number.
         total_commands: Option<Number> as "totalCommands",
-        /// How many are in the context.
+        /// The number in the context.
         included_commands: Option<Number> as "includedCommands",
         /// Their tokens.
         tokens: Option<Number>,
@@ -140,13 +140,13 @@ wire_struct! {
     /// The skills in the context.
     #[derive(Default)]
     pub struct ContextSkills {
-        /// How many there are.
+        /// The total number.
         total_skills: Option<Number> as "totalSkills",
-        /// How many are in the context.
+        /// The number in the context.
         included_skills: Option<Number> as "includedSkills",
         /// Their tokens.
         tokens: Option<Number>,
-        /// Each of them.
+        /// The individual limits.
         skill_frontmatter: List<ContextSkill> as "skillFrontmatter",
     }
 }
@@ -157,13 +157,13 @@ wire_struct! {
     pub struct ContextSkill {
         /// Its name.
         name: Option<String>,
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
-        /// The plugin that it comes from.
+        /// The plugin that provides it.
         plugin_name: Option<String> as "pluginName",
         /// That plugin's id.
         plugin_id: Option<String> as "pluginId",
-        /// The file that it comes from.
+        /// The file that defines it.
         path: Option<String>,
         /// Its tokens.
         tokens: Option<Number>,
@@ -174,21 +174,21 @@ wire_struct! {
     /// The messages in the context, in tokens by kind.
     #[derive(Default)]
     pub struct ContextMessages {
-        /// Tool calls.
+        /// The tool calls.
         tool_call_tokens: Option<Number> as "toolCallTokens",
         /// Their results.
         tool_result_tokens: Option<Number> as "toolResultTokens",
         /// Attachments.
         attachment_tokens: Option<Number> as "attachmentTokens",
-        /// What the model said.
+        /// The messages of the model.
         assistant_message_tokens: Option<Number> as "assistantMessageTokens",
-        /// What it was told.
+        /// The messages of the user.
         user_message_tokens: Option<Number> as "userMessageTokens",
-        /// What came from elsewhere.
+        /// The redirected context.
         redirected_context_tokens: Option<Number> as "redirectedContextTokens",
-        /// What is left.
+        /// The unattributed rest.
         unattributed_tokens: Option<Number> as "unattributedTokens",
-        /// Calls and results by tool.
+        /// The calls and results by tool.
         tool_calls_by_type: Option<Json> as "toolCallsByType",
         /// Attachments by kind.
         attachments_by_type: Option<Json> as "attachmentsByType",
@@ -196,16 +196,16 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// What the API counted.
+    /// The token counts of the API.
     #[derive(Default)]
     pub struct ContextApiUsage {
-        /// Tokens read.
+        /// The input tokens.
         input_tokens: Option<Number>,
-        /// Tokens written.
+        /// The output tokens.
         output_tokens: Option<Number>,
-        /// Tokens put into the prompt cache.
+        /// The input tokens written to the prompt cache.
         cache_creation_input_tokens: Option<Number>,
-        /// Tokens read from the prompt cache.
+        /// The input tokens read from the prompt cache.
         cache_read_input_tokens: Option<Number>,
     }
 }

@@ -4,29 +4,29 @@ use crate::id::MessageId;
 use crate::json::{Extra, List, Number};
 
 wire_struct! {
-    /// Put files back to where they were before a user message.
+    /// Rewinds files to the checkpoint before a user message.
     pub struct RewindFiles ["subtype" = "rewind_files"] {
         /// The user message.
         user_message_id: MessageId,
-        /// Whether only to say what would be done.
+        /// Whether to report the changes without making them.
         dry_run: Option<bool>,
     }
 }
 
 impl RewindFiles {
-    /// To before this user message.
+    /// Rewinds to the checkpoint before this user message.
     pub fn new(message: impl Into<MessageId>) -> Self {
         Self { user_message_id: message.into(), dry_run: None, extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// What became of the files.
+    /// The outcome of the rewind.
     #[derive(Default)]
     pub struct RewindFilesResponse {
-        /// Whether they could be put back.
+        /// Whether the files can be rewound.
         can_rewind: Option<bool> as "canRewind",
-        /// Why not.
+        /// The reason.
         error: Option<String>,
         /// The files.
         files_changed: List<String> as "filesChanged",
@@ -34,17 +34,17 @@ wire_struct! {
         insertions: Option<Number>,
         /// Lines removed.
         deletions: Option<Number>,
-        /// Links that were left alone.
+        /// The symbolic links that were skipped.
         skipped_links: Option<Number> as "skippedLinks",
     }
 }
 
 request! {
-    /// Read a file where the CLI is.
+    /// Reads a file in the file system of the CLI.
     ReadFile = "read_file" {
         /// The file.
         path: String,
-        /// How much of it at most.
+        /// The maximum size in bytes.
         max_bytes: Option<Number>,
         /// `base64` for bytes; absent for text.
         encoding: Option<String>,
@@ -57,25 +57,25 @@ wire_struct! {
     /// A file that was read.
     #[derive(Default)]
     pub struct ReadFileResponse {
-        /// What is in it.
+        /// The content.
         contents: Option<String>,
-        /// Where it is.
+        /// The path.
         abs_path: Option<String> as "absPath",
-        /// What was asked for.
+        /// The requested value.
         requested_path: Option<String>,
-        /// Whether there is more.
+        /// Whether the content is truncated.
         truncated: Option<bool>,
-        /// `base64`, if it is.
+        /// `base64` if the content is encoded.
         encoding: Option<String>,
-        /// Whether characters had to be replaced.
+        /// Whether invalid characters were replaced.
         lossy: Option<bool>,
     }
 }
 
 request! {
-    /// Which files are called like this?
+    /// Finds files whose path matches a query.
     FileSuggestions = "file_suggestions" {
-        /// A part of the name.
+        /// The query.
         query: String,
     }
 }
@@ -83,47 +83,47 @@ request! {
 request_by!(FileSuggestions.query);
 
 wire_struct! {
-    /// Files that are called like what was asked for.
+    /// The files that match a query.
     #[derive(Default)]
     pub struct FileSuggestionsResponse {
-        /// The best first.
+        /// The matches, best first.
         suggestions: List<FileSuggestion>,
-        /// Where they are looked for.
+        /// The searched directory.
         cwd: Option<String>,
     }
 }
 
 wire_struct! {
-    /// A file that is called like what was asked for.
+    /// A file that matches a query.
     #[derive(Default)]
     pub struct FileSuggestion {
         /// The file.
         path: Option<String>,
-        /// How well it fits.
+        /// The score.
         score: Option<Number>,
     }
 }
 
 request! {
-    /// Take a file as read by the model, so that it may be edited.
+    /// Marks a file as already read, so that `Edit` is allowed without a `Read`.
     SeedReadState = "seed_read_state" {
         /// The file.
         path: String,
-        /// When it was last changed, in milliseconds since 1970.
+        /// The modification time in milliseconds since 1970.
         mtime: Option<Number>,
     }
 }
 
 request! {
-    /// Make another directory part of the session.
+    /// Adds a directory to the session.
     RegisterRepoRoot = "register_repo_root" {
         /// The directory.
         directory: String,
-        /// Whether its instructions are read.
+        /// Whether its instructions are loaded.
         reload_claude_md: Option<bool>,
-        /// Whether its plugins are read.
+        /// Whether its plugins are loaded.
         reload_plugins: Option<bool>,
-        /// Whether its skills are read.
+        /// Whether its skills are loaded.
         reload_skills: Option<bool>,
     }
 }
@@ -131,10 +131,10 @@ request! {
 request_by!(RegisterRepoRoot.directory);
 
 wire_struct! {
-    /// The directory that became part of the session.
+    /// The added directory.
     #[derive(Default)]
     pub struct RegisterRepoRootResponse {
-        /// Where it is.
+        /// The path.
         directory: Option<String>,
     }
 }

@@ -1,11 +1,11 @@
-//! What the CLI says of itself, and what the session is called.
+//! The version and the models of the CLI, and the title of the session.
 
 use crate::control::ModelInfo;
 use crate::id::SessionId;
 use crate::json::List;
 
 request! {
-    /// Which models are there?
+    /// Lists the available models.
     ListModels = "list_models" {}
 }
 
@@ -19,7 +19,7 @@ wire_struct! {
 }
 
 request! {
-    /// Which version is it?
+    /// Returns the version of the CLI.
     GetBinaryVersion = "get_binary_version" {}
 }
 
@@ -29,19 +29,19 @@ wire_struct! {
     pub struct BinaryVersion {
         /// The version.
         version: Option<String>,
-        /// When it was built.
+        /// The build time.
         build_time: Option<String> as "buildTime",
     }
 }
 
 request! {
-    /// Give the session another title.
+    /// Renames the session.
     RenameSession = "rename_session" {
         /// The title.
         title: String,
-        /// Who asks: `host` or `remote`.
+        /// The source of the request: `host` or `remote`.
         source: Option<String>,
-        /// The session, if it is not this one.
+        /// The session ID, if it is not this session.
         session_id: Option<SessionId>,
     }
 }
@@ -49,7 +49,7 @@ request! {
 request_by!(RenameSession.title);
 
 request! {
-    /// Give the session another colour.
+    /// Changes the color of the session.
     SetColor = "set_color" {
         /// The color.
         color: String,

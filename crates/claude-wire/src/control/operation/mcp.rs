@@ -12,10 +12,10 @@ use crate::json::{Extra, Json, List, Nullable, Number};
 use crate::message::McpServerStatus;
 
 wire_struct! {
-    /// Which MCP servers are there?
+    /// Returns the status of the MCP servers.
     #[derive(Default)]
     pub struct McpStatus ["subtype" = "mcp_status"] {
-        /// Whether the CLI may answer while it connects, and not only after.
+        /// Whether the CLI may respond before all servers are connected.
         live_reply: Option<bool> as "liveReply",
     }
 }
@@ -37,17 +37,17 @@ wire_struct! {
         name: Option<String>,
         /// Whether it is connected.
         status: Option<McpServerStatus>,
-        /// What it says of itself.
+        /// The server information.
         server_info: Option<Json> as "serverInfo",
-        /// What went wrong.
+        /// The error.
         error: Option<String>,
         /// Its settings.
         config: Option<Json>,
-        /// How it is reached.
+        /// The transport.
         transport: Option<String>,
-        /// For whom it was configured.
+        /// The scope.
         scope: Option<String>,
-        /// Where it was configured.
+        /// The scope of its configuration.
         source: Option<String>,
         /// Its tools.
         tools: List<McpToolInfo>,
@@ -64,13 +64,13 @@ wire_struct! {
         description: Option<String>,
         /// Hints about it.
         annotations: Option<McpToolAnnotations>,
-        /// What else the server says of it.
+        /// The metadata of the server.
         meta: Option<Json> as "_meta",
     }
 }
 
 wire_struct! {
-    /// Connect an MCP server again.
+    /// Reconnects an MCP server.
     pub struct McpReconnect ["subtype" = "mcp_reconnect"] {
         /// The server.
         server_name: String as "serverName",
@@ -78,31 +78,31 @@ wire_struct! {
 }
 
 impl McpReconnect {
-    /// For this server.
+    /// Creates a request for this server.
     pub fn new(server: impl Into<String>) -> Self {
         Self { server_name: server.into(), extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// Switch an MCP server on or off.
+    /// Enables or disables an MCP server.
     pub struct McpToggle ["subtype" = "mcp_toggle"] {
         /// The server.
         server_name: String as "serverName",
-        /// On or off.
+        /// Whether it is enabled.
         enabled: bool,
     }
 }
 
 impl McpToggle {
-    /// For this server.
+    /// Creates a request for this server.
     pub fn new(server: impl Into<String>, enabled: bool) -> Self {
         Self { server_name: server.into(), enabled, extra: Extra::default() }
     }
 }
 
 silent_wire_struct! {
-    /// Replace the MCP servers.
+    /// Replaces the MCP servers.
     pub struct McpSetServers ["subtype" = "mcp_set_servers"] {
         /// The servers by name.
         servers: Json,
@@ -110,14 +110,14 @@ silent_wire_struct! {
 }
 
 impl McpSetServers {
-    /// These servers by name.
+    /// Creates a request with these servers.
     pub fn new(servers: impl Into<Json>) -> Self {
         Self { servers: servers.into(), extra: Extra::default() }
     }
 }
 
 impl fmt::Debug for McpSetServers {
-    /// Names only: headers and variables hold keys.
+    /// Formats the names only, because headers and variables contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let servers =
             self.servers.deserialize::<BTreeMap<String, IgnoredAny>>().unwrap_or_default();
@@ -130,14 +130,14 @@ impl fmt::Debug for McpSetServers {
 }
 
 wire_struct! {
-    /// What became of the new MCP servers.
+    /// The outcome for the new MCP servers.
     #[derive(Default)]
     pub struct McpSetServersResponse {
-        /// Those that were added.
+        /// The added servers.
         added: List<String>,
-        /// Those that were removed.
+        /// The removed servers.
         removed: List<String>,
-        /// What went wrong, by server.
+        /// The errors, by server.
         errors: Option<Json>,
     }
 }
@@ -146,36 +146,36 @@ wire_struct! {
     /// Hints about a tool.
     #[derive(Default)]
     pub struct McpToolAnnotations {
-        /// Whether it only reads.
+        /// Whether it is read-only.
         read_only: Option<bool> as "readOnly",
-        /// Whether it may destroy something.
+        /// Whether it may be destructive.
         destructive: Option<bool>,
-        /// Whether it reaches beyond this machine.
+        /// Whether it interacts with external systems.
         open_world: Option<bool> as "openWorld",
     }
 }
 
 request! {
-    /// Change who decides about the tools of one MCP server.
+    /// Overrides the permission mode for one MCP server.
     SetMcpPermissionModeOverride = "set_mcp_permission_mode_override" {
         /// The server.
         server_name: String as "serverName",
-        /// `default` or `auto`; `null` is what the session does.
+        /// `default` or `auto`; `null` removes the override.
         mode: Nullable<PermissionMode>,
     }
 }
 
 wire_struct! {
-    /// What became of the change.
+    /// The outcome of the change.
     #[derive(Default)]
     pub struct McpPermissionModeOverrideResponse {
-        /// What is odd about it.
+        /// The warning.
         warning: Option<String>,
     }
 }
 
 request! {
-    /// Read a resource of an MCP server.
+    /// Reads a resource of an MCP server.
     McpReadResource = "mcp_read_resource" {
         /// The server.
         server_name: String as "serverName",
@@ -197,37 +197,37 @@ wire_struct! {
     /// A part of a resource.
     #[derive(Default)]
     pub struct McpResourceContents {
-        /// Which resource.
+        /// The URI.
         uri: Option<String>,
-        /// What it is.
+        /// The MIME type.
         mime_type: Option<String> as "mimeType",
-        /// It as text.
+        /// The content as text.
         text: Option<String>,
-        /// It as base64.
+        /// The content as base64.
         blob: Option<String>,
-        /// What else the server says of it.
+        /// The metadata of the server.
         meta: Option<Json> as "_meta",
     }
 }
 
 request! {
-    /// Call a tool of an MCP server, without the model.
+    /// Calls a tool of an MCP server, without the model.
     McpCall = "mcp_call" {
         /// The tool, as `mcp__server__tool`.
         tool: String,
         /// Its arguments.
         arguments: Option<Json>,
-        /// When the call is no longer wanted.
+        /// The time when the call expires.
         expires_at: Option<Json>,
-        /// Milliseconds that it may take.
+        /// The timeout in milliseconds.
         timeout_ms: Option<Number>,
-        /// Whether the model never sees the result.
+        /// Whether the result is hidden from the model.
         result_not_for_model: Option<bool>,
-        /// Whether the permissions of the session hold for it.
+        /// Whether the permission rules of the session apply.
         check_permissions: Option<bool>,
-        /// Files that it reads.
+        /// The input files.
         input_files: Option<Json>,
-        /// Files that it writes.
+        /// The output files.
         output_files: Option<Json>,
     }
 }
@@ -254,7 +254,7 @@ impl McpCall {
         self
     }
 
-    /// Sets how long the call may take. Default: the timeout of the CLI.
+    /// Sets the timeout of the call. Default: the timeout of the CLI.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
@@ -264,16 +264,16 @@ impl McpCall {
 }
 
 wire_struct! {
-    /// What a tool of an MCP server gave.
+    /// The result of a tool of an MCP server.
     #[derive(Default)]
     pub struct McpCallResponse {
-        /// Text, or blocks.
+        /// A text or content blocks.
         content: Option<Json>,
-        /// The same for programs.
+        /// The structured content.
         structured_content: Option<Json> as "structuredContent",
-        /// What else the server says of it.
+        /// The metadata of the server.
         meta: Option<Json> as "_meta",
-        /// What became of the files.
+        /// The outcome of the rewind.
         staging: Option<Json>,
     }
 }

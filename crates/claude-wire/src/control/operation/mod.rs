@@ -1,7 +1,7 @@
-//! What the host asks of a running session, and what it is answered, one file per subject. Here is
-//! what steers the work.
+//! The operations on a running session and their responses, one file per subject. This file contains
+//! those that control turns and tasks.
 
-/// Declares a request of the host. All its fields can be set; those that are not optional must be.
+/// Declares a control request of the host. Fields that are not optional are required.
 macro_rules! request {
     (
         $(#[$meta:meta])*
@@ -19,7 +19,7 @@ macro_rules! request {
     };
 }
 
-/// Lets a request be given by its most important field.
+/// Implements the conversion from the most important field of a request.
 macro_rules! request_by {
     ($name:ident.$field:ident) => {
         impl $name {
@@ -64,27 +64,27 @@ use crate::id::{MessageId, TaskId, ToolUseId};
 use crate::json::{Extra, List, Nullable, Number};
 
 wire_struct! {
-    /// End the turn that runs.
+    /// Interrupts the running turn.
     #[derive(Default)]
     pub struct Interrupt ["subtype" = "interrupt"] {
-        /// Whether messages that wait are dropped too.
+        /// Whether queued messages are cancelled too.
         cancel_queued: Option<bool>,
     }
 }
 
 wire_struct! {
-    /// The answer to an interrupt.
+    /// The response to an interrupt.
     #[derive(Default)]
     pub struct InterruptResponse {
-        /// Messages that still wait.
+        /// The queued messages.
         still_queued: List<MessageId>,
-        /// Messages that were dropped.
+        /// The cancelled messages.
         cancelled: List<MessageId>,
     }
 }
 
 wire_struct! {
-    /// Change the permission mode.
+    /// Changes the permission mode.
     pub struct SetPermissionMode ["subtype" = "set_permission_mode"] {
         /// The new mode.
         mode: PermissionMode,
@@ -92,44 +92,44 @@ wire_struct! {
 }
 
 impl SetPermissionMode {
-    /// Changes to this mode.
+    /// Creates a request for this mode.
     pub fn new(mode: impl Into<PermissionMode>) -> Self {
         Self { mode: mode.into(), extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// The answer to a change of the permission mode.
+    /// The response to a change of the permission mode.
     #[derive(Default)]
     pub struct SetPermissionModeResponse {
-        /// The mode that is in force.
+        /// The effective mode.
         mode: Option<PermissionMode>,
     }
 }
 
 wire_struct! {
-    /// Change the model.
+    /// Changes the model.
     #[derive(Default)]
     pub struct SetModel ["subtype" = "set_model"] {
-        /// The new model; `null` is the default one.
+        /// The new model; `null` for the default.
         model: Nullable<String>,
     }
 }
 
 wire_struct! {
-    /// The answer to a change of the model.
+    /// The response to a change of the model.
     #[derive(Default)]
     pub struct SetModelResponse {
-        /// The model that is in force.
+        /// The effective model.
         model: Option<String>,
     }
 }
 
 wire_struct! {
-    /// Change how much the model thinks.
+    /// Changes the thinking budget.
     #[derive(Default)]
     pub struct SetMaxThinkingTokens ["subtype" = "set_max_thinking_tokens"] {
-        /// The limit; `null` is the default one.
+        /// The maximum number of thinking tokens; `null` for the default.
         max_thinking_tokens: Nullable<Number>,
         /// How thinking is shown: `summarized`, `omitted` or `highlights`.
         thinking_display: Option<String>,
@@ -137,7 +137,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// End a background task.
+    /// Stops a background task.
     pub struct StopTask ["subtype" = "stop_task"] {
         /// The task.
         task_id: TaskId,
@@ -145,14 +145,14 @@ wire_struct! {
 }
 
 impl StopTask {
-    /// This task.
+    /// Creates a request for this task.
     pub fn new(task: impl Into<TaskId>) -> Self {
         Self { task_id: task.into(), extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// Withdraw a message that waits.
+    /// Cancels a queued message.
     pub struct CancelAsyncMessage ["subtype" = "cancel_async_message"] {
         /// The message.
         message_uuid: MessageId,
@@ -160,40 +160,40 @@ wire_struct! {
 }
 
 impl CancelAsyncMessage {
-    /// This message.
+    /// The ID of this message.
     pub fn new(message: impl Into<MessageId>) -> Self {
         Self { message_uuid: message.into(), extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// Whether a message was withdrawn.
+    /// The response to the cancellation of a message.
     #[derive(Default)]
     pub struct CancelAsyncMessageResponse {
-        /// Whether it was.
+        /// Whether it was cancelled.
         cancelled: Option<bool>,
     }
 }
 
 request! {
-    /// Let what runs go on in the background.
+    /// Moves running work into the background.
     BackgroundTasks = "background_tasks" {
-        /// The tool call; absent, all that run.
+        /// The tool call; absent for all running ones.
         tool_use_id: Option<ToolUseId>,
     }
 }
 
 wire_struct! {
-    /// What went into the background.
+    /// The response to moving work into the background.
     #[derive(Default)]
     pub struct BackgroundTasksResponse {
-        /// Whether anything did; absent means that it did.
+        /// Whether anything was moved; absent means that it was.
         backgrounded: Option<bool>,
     }
 }
 
 wire_struct! {
-    /// What did a background task print?
+    /// Returns the output of a background task.
     pub struct GetTaskOutput ["subtype" = "get_task_output"] {
         /// The task.
         task_id: TaskId,
@@ -201,29 +201,29 @@ wire_struct! {
 }
 
 impl GetTaskOutput {
-    /// This task.
+    /// Creates a request for this task.
     pub fn new(task: impl Into<TaskId>) -> Self {
         Self { task_id: task.into(), extra: Extra::default() }
     }
 }
 
 wire_struct! {
-    /// What a background task printed.
+    /// The output of a background task.
     #[derive(Default)]
     pub struct TaskOutput {
-        /// The end of it.
+        /// The end of the output.
         output: Option<String>,
-        /// How much it printed in all.
+        /// The total size of the output.
         total_bytes: Option<Number>,
-        /// Whether only the end is here.
+        /// Whether the output is truncated.
         truncated: Option<bool>,
     }
 }
 
 request! {
-    /// Say whether anybody looks at pieces of answers as they come.
+    /// Reports whether partial answers are displayed.
     SetHasSubscribers = "set_has_subscribers" {
-        /// Whether somebody does; `null` if it is not known.
+        /// Whether partial answers are displayed; `null` if unknown.
         has_subscribers: Nullable<bool>,
     }
 }

@@ -1,23 +1,23 @@
-//! Plugins, skills and output styles, read anew.
+//! Reloading plugins, skills and output styles.
 
 use crate::control::{AgentInfo, McpServerInfo, SlashCommand};
 use crate::json::{Json, List, Number};
 use crate::message::PluginState;
 
 request! {
-    /// Read the plugins anew.
+    /// Reloads the plugins.
     ReloadPlugins = "reload_plugins" {
-        /// Whether to do nothing if the prompt cache would be lost.
+        /// Whether to skip the reload if it would invalidate the prompt cache.
         hold_on_cache_impact: Option<bool>,
-        /// Plugins to add.
+        /// The plugins to add.
         add_plugins: Option<Json>,
-        /// Whether to refuse while a turn runs.
+        /// Whether to reject the request while a turn is running.
         refuse_if_busy: Option<bool>,
     }
 }
 
 wire_struct! {
-    /// What there is after the plugins were read anew.
+    /// The state after the plugins were reloaded.
     #[derive(Default)]
     pub struct ReloadPluginsResponse {
         /// The commands.
@@ -28,30 +28,30 @@ wire_struct! {
         plugins: List<PluginState>,
         /// The MCP servers.
         mcp_servers: List<McpServerInfo> as "mcpServers",
-        /// How many plugins could not be read.
+        /// The number of plugins that failed to load.
         error_count: Option<Number>,
-        /// Whether nothing was done.
+        /// Whether the reload was skipped.
         held: Option<bool>,
-        /// What the prompt cache would be lost for.
+        /// The changes that would invalidate the prompt cache.
         cache_impact: Option<CacheImpact>,
     }
 }
 
 wire_struct! {
-    /// What the prompt cache would be lost for.
+    /// The changes that would invalidate the prompt cache.
     #[derive(Default)]
     pub struct CacheImpact {
-        /// MCP servers that come.
+        /// The added MCP servers.
         mcp_servers_added: List<String>,
-        /// MCP servers that go.
+        /// The removed MCP servers.
         mcp_servers_removed: List<String>,
-        /// Whether the tool for language servers comes or goes.
+        /// Whether the tool for language servers is added or removed.
         lsp_tool_change: Option<Json>,
     }
 }
 
 request! {
-    /// Read the skills anew.
+    /// Reloads the skills.
     ReloadSkills = "reload_skills" {}
 }
 
@@ -65,7 +65,7 @@ wire_struct! {
 }
 
 request! {
-    /// Read the output styles anew.
+    /// Reloads the output styles.
     ReloadOutputStyles = "reload_output_styles" {}
 }
 

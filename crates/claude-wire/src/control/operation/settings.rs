@@ -1,53 +1,53 @@
-//! Settings, rules and hooks that are in force.
+//! The effective settings, permission rules and hooks.
 
 use crate::json::{Json, List, Number};
 
 request! {
-    /// Change settings of this session, over those of the command line.
+    /// Changes settings of this session. They take precedence over the command line.
     ApplyFlagSettings = "apply_flag_settings" {
-        /// What changes; `null` takes a setting back.
+        /// The changes; `null` resets a setting.
         settings: Json,
     }
 }
 
 request! {
-    /// Change settings in a file.
+    /// Changes settings in a file.
     UpdateSettings = "update_settings" {
         /// The file.
         source: Option<SettingsFile>,
-        /// What changes.
+        /// The changes.
         settings: Json,
     }
 }
 
 open_enum! {
-    /// A file of settings that can be changed.
+    /// A settings file that can be changed.
     pub enum SettingsFile {
-        /// Of this machine and this project.
+        /// The local settings of the project.
         Local = "localSettings",
-        /// Of the user.
+        /// The settings of the user.
         User = "userSettings",
     }
 }
 
 request! {
-    /// Which settings are in force?
+    /// Returns the effective settings.
     GetSettings = "get_settings" {}
 }
 
 wire_struct! {
-    /// The settings that are in force.
+    /// The effective settings.
     #[derive(Default)]
     pub struct SettingsResponse {
-        /// All together.
+        /// The merged settings.
         effective: Option<Json>,
-        /// Where they come from, the weakest first.
+        /// The sources, in order of increasing precedence.
         sources: List<SettingsLayer>,
-        /// What the session made of them.
+        /// The values that the session applied.
         applied: Option<AppliedSettings>,
-        /// What could not be read.
+        /// The errors.
         errors: List<Json>,
-        /// What is not told.
+        /// The redacted values.
         withheld: Option<Json>,
     }
 }
@@ -64,68 +64,68 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// What the session made of its settings.
+    /// The values that the session applied.
     #[derive(Default)]
     pub struct AppliedSettings {
         /// The model.
         model: Option<String>,
-        /// How hard it thinks.
+        /// The effort level.
         effort: Option<String>,
-        /// The model that advises it.
+        /// The advisor model.
         advisor: Option<Json>,
-        /// Whether it works with many agents.
+        /// Whether many agents are used.
         ultracode: Option<bool>,
     }
 }
 
 request! {
-    /// Which rules about permissions are in force?
+    /// Lists the effective permission rules.
     ListPermissionRules = "list_permission_rules" {}
 }
 
 wire_struct! {
-    /// The rules about permissions.
+    /// The permission rules.
     #[derive(Default)]
     pub struct PermissionRulesResponse {
-        /// The rules and what they are about.
+        /// The permission rules and directories.
         state: Option<PermissionRules>,
     }
 }
 
 wire_struct! {
-    /// The rules about permissions, and the directories that tools may use.
+    /// The permission rules and the directories that tools may use.
     #[derive(Default)]
     pub struct PermissionRules {
         /// The rules.
         rules: List<PermissionRuleInfo>,
-        /// The directories beside the working directory.
+        /// The additional directories.
         workspace_directories: List<WorkspaceDirectory> as "workspaceDirectories",
-        /// The directory in which the process began.
+        /// The initial working directory of the process.
         original_cwd: Option<String> as "originalCwd",
-        /// Whether only rules of the organisation count.
+        /// Whether only managed rules apply.
         managed_only: Option<bool> as "managedOnly",
-        /// What could not be read.
+        /// The errors.
         errors: List<Json>,
-        /// What is not told.
+        /// The redacted values.
         withheld: Option<Json>,
     }
 }
 
 wire_struct! {
-    /// A rule about permissions.
+    /// A permission rule.
     #[derive(Default)]
     pub struct PermissionRuleInfo {
         /// `allow`, `deny` or `ask`.
         behavior: Option<String>,
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
         /// The rule.
         rule: Option<String>,
-        /// The rule for people.
+        /// The description of the rule.
         description: Option<Json>,
         /// `persistent`, `session` or `readonly`.
         editability: Option<String>,
-        /// Why it does not count.
+        /// The reason why it has no effect.
         not_in_effect: Option<Json> as "notInEffect",
     }
 }
@@ -134,20 +134,20 @@ wire_struct! {
     /// A directory that tools may use.
     #[derive(Default)]
     pub struct WorkspaceDirectory {
-        /// Where it is.
+        /// The path.
         path: Option<String>,
-        /// Who added it.
+        /// The source.
         source: Option<String>,
     }
 }
 
 request! {
-    /// Which hooks are there in settings?
+    /// Lists the hooks in the settings.
     GetHooksListing = "get_hooks_listing" {}
 }
 
 wire_struct! {
-    /// The hooks of all settings. Callbacks of the host are not among them.
+    /// The hooks in all settings, without the callbacks of the host.
     #[derive(Default)]
     pub struct HooksListing {
         /// The events that have hooks.
@@ -156,13 +156,13 @@ wire_struct! {
         hooks: List<HookInfo>,
         /// All events that the CLI knows.
         event_catalog: List<HookEventInfo> as "eventCatalog",
-        /// What the organisation says of hooks.
+        /// The policy of the organization for hooks.
         policy: Option<HookPolicy>,
-        /// What holds in safe mode.
+        /// The policy in safe mode.
         safe_mode: Option<Json> as "safeMode",
-        /// What holds in bare mode.
+        /// The policy in bare mode.
         bare_mode: Option<Json> as "bareMode",
-        /// What could not be read.
+        /// The errors.
         errors: List<Json>,
     }
 }
@@ -173,69 +173,69 @@ wire_struct! {
     pub struct HookEventInfo {
         /// Its name.
         name: Option<String>,
-        /// When it comes.
+        /// The description of the event.
         summary: Option<String>,
-        /// Whether hooks can be for a part of it.
+        /// Whether the event supports matchers.
         supports_matcher: Option<bool> as "supportsMatcher",
-        /// How many hooks it has.
+        /// The number of hooks.
         hook_count: Option<Number> as "hookCount",
     }
 }
 
 wire_struct! {
-    /// A hook of some settings.
+    /// A hook in the settings.
     #[derive(Default)]
     pub struct HookInfo {
         /// The event.
         event: Option<String>,
-        /// What of it.
+        /// The matcher.
         matcher: Option<String>,
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
-        /// The same for people.
+        /// The display name of the source.
         source_label: Option<String> as "sourceLabel",
-        /// The plugin that it comes from.
+        /// The plugin that provides it.
         plugin_name: Option<String> as "pluginName",
         /// `command`, `prompt`, `agent`, `http` or `mcp_tool`.
         kind: Option<String> as "type",
-        /// What to show.
+        /// The text for the user.
         display_text: Option<String> as "displayText",
-        /// What it runs.
+        /// The command or prompt.
         command_text: Option<String> as "commandText",
-        /// What the text is called.
+        /// The label of the text.
         content_label: Option<String> as "contentLabel",
-        /// When it runs.
+        /// The condition.
         condition: Option<String>,
-        /// Seconds that it may take.
+        /// The timeout in seconds.
         timeout: Option<Number>,
-        /// What is shown while it runs.
+        /// The status message.
         status_message: Option<String> as "statusMessage",
-        /// Whether it runs only once.
+        /// Whether it runs once.
         runs_once: Option<bool> as "runsOnce",
-        /// Whether nothing waits for it.
+        /// Whether it is asynchronous.
         runs_in_background: Option<bool> as "runsInBackground",
-        /// Whether it is switched off.
+        /// Whether it is disabled.
         disabled: Option<bool>,
-        /// How it could be changed.
+        /// How it can be edited.
         editable: Option<Json>,
     }
 }
 
 wire_struct! {
-    /// What the organisation says of hooks.
+    /// The policy of the organization for hooks.
     #[derive(Default)]
     pub struct HookPolicy {
-        /// Whether it forbids them.
+        /// Whether hooks are disabled by policy.
         disabled_by_policy: Option<bool> as "disabledByPolicy",
-        /// Whether only its own count.
+        /// Whether only managed hooks run.
         managed_only: Option<bool> as "managedOnly",
-        /// Whether only those of plugins count.
+        /// Whether only hooks of plugins run.
         plugin_only: Option<bool> as "pluginOnly",
-        /// Whether all are off.
+        /// Whether all hooks are disabled.
         all_disabled: Option<bool> as "allDisabled",
-        /// How many are its own.
+        /// The number of managed hooks.
         policy_hook_count: Option<Number> as "policyHookCount",
-        /// Whether it could not be read.
+        /// Whether the policy could not be loaded.
         policy_unreadable: Option<bool> as "policyUnreadable",
     }
 }

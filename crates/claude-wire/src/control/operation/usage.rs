@@ -1,62 +1,62 @@
-//! What was used, and what is left.
+//! The usage and the limits of the account.
 
 use crate::json::{Json, List, Number};
 use crate::message::ModelUsageMap;
 
 request! {
-    /// What did the session cost, for people?
+    /// Returns the cost of the session as text.
     GetSessionCost = "get_session_cost" {}
 }
 
 wire_struct! {
-    /// What the session cost, for people.
+    /// The cost of the session as text.
     #[derive(Default)]
     pub struct SessionCost {
-        /// Some lines of text.
+        /// The text.
         text: Option<String>,
     }
 }
 
 request! {
-    /// What was used, and what is left?
+    /// Returns the usage and the limits of the account.
     GetUsage = "get_usage" {
-        /// Whether to leave out what the account was used for.
+        /// Whether to leave out the activity of the account.
         skip_behaviors: Option<bool>,
     }
 }
 
 wire_struct! {
-    /// What was used, and what is left.
+    /// The usage and the limits of the account.
     #[derive(Default)]
     pub struct UsageResponse {
-        /// By this session.
+        /// The usage of this session.
         session: Option<SessionUsage>,
         /// The subscription.
         subscription_type: Option<String>,
-        /// Whether there are limits to tell of.
+        /// Whether limits are available.
         rate_limits_available: Option<bool>,
         /// The limits.
         rate_limits: Option<UsageLimits>,
-        /// What the account was used for.
+        /// The activity of the account.
         behaviors: Option<UsageBehaviors>,
     }
 }
 
 wire_struct! {
-    /// What a session used.
+    /// The usage of a session.
     #[derive(Default)]
     pub struct SessionUsage {
-        /// Dollars.
+        /// The cost in US dollars.
         total_cost_usd: Option<Number>,
-        /// Milliseconds of waiting for the API.
+        /// The time of API requests in milliseconds.
         total_api_duration_ms: Option<Number>,
-        /// Milliseconds in all.
+        /// The total duration in milliseconds.
         total_duration_ms: Option<Number>,
         /// Lines added.
         total_lines_added: Option<Number>,
         /// Lines removed.
         total_lines_removed: Option<Number>,
-        /// Tokens and dollars by model.
+        /// The tokens and the cost by model.
         model_usage: Option<ModelUsageMap>,
     }
 }
@@ -65,47 +65,47 @@ wire_struct! {
     /// The limits of an account.
     #[derive(Default)]
     pub struct UsageLimits {
-        /// Of five hours.
+        /// The five-hour limit.
         five_hour: Option<UsageWindow>,
-        /// Of seven days.
+        /// The seven-day limit.
         seven_day: Option<UsageWindow>,
-        /// Of seven days, for other programs with this login.
+        /// The seven-day limit of other programs with this login.
         seven_day_oauth_apps: Option<UsageWindow>,
-        /// Of seven days, for Opus.
+        /// The seven-day limit for Opus.
         seven_day_opus: Option<UsageWindow>,
-        /// Of seven days, for Sonnet.
+        /// The seven-day limit for Sonnet.
         seven_day_sonnet: Option<UsageWindow>,
-        /// For single models.
+        /// The limits of single models.
         model_scoped: List<UsageWindow>,
-        /// Beyond the limits.
+        /// The usage beyond the limits (overage).
         extra_usage: Option<ExtraUsage>,
     }
 }
 
 wire_struct! {
-    /// How much of a limit is used.
+    /// The usage of a limit.
     #[derive(Default)]
     pub struct UsageWindow {
-        /// The model, of a limit for one.
+        /// The model, if the limit is for one model.
         display_name: Option<String>,
-        /// The part that is used, in percent.
+        /// The used fraction in percent.
         utilization: Option<Number>,
-        /// When it begins anew.
+        /// The time when the limit resets.
         resets_at: Option<Json>,
     }
 }
 
 wire_struct! {
-    /// What is used beyond the limits.
+    /// The usage beyond the limits (overage).
     #[derive(Default)]
     pub struct ExtraUsage {
-        /// Whether that is allowed.
+        /// Whether overage is enabled.
         is_enabled: Option<bool>,
-        /// How much it may cost in a month.
+        /// The monthly limit.
         monthly_limit: Option<Number>,
-        /// How much it has cost.
+        /// The used amount.
         used_credits: Option<Number>,
-        /// The part that is used, in percent.
+        /// The used fraction in percent.
         utilization: Option<Number>,
         /// The currency.
         currency: Option<String>,
@@ -113,50 +113,50 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// What the account was used for.
+    /// The activity of the account.
     #[derive(Default)]
     pub struct UsageBehaviors {
-        /// In a day.
+        /// The last day.
         day: Option<UsagePeriod>,
-        /// In a week.
+        /// The last week.
         week: Option<UsagePeriod>,
     }
 }
 
 wire_struct! {
-    /// What the account was used for in some time.
+    /// The activity of the account in a period.
     #[derive(Default)]
     pub struct UsagePeriod {
         /// Requests.
         request_count: Option<Number>,
         /// Sessions.
         session_count: Option<Number>,
-        /// What was done.
+        /// The activities.
         behaviors: List<UsageBehavior>,
-        /// What could be done better.
+        /// The suggestions.
         recommendations: Option<Json>,
-        /// How.
+        /// The details of the suggestions.
         fix: Option<Json>,
-        /// By agent.
+        /// The activity by agent.
         agents: List<Json>,
-        /// By skill.
+        /// The activity by skill.
         skills: List<Json>,
-        /// By plugin.
+        /// The activity by plugin.
         plugins: List<Json>,
-        /// By MCP server.
+        /// The activity by MCP server.
         mcp_servers: List<Json>,
     }
 }
 
 wire_struct! {
-    /// Something that the account was used for.
+    /// An entry of the activity.
     #[derive(Default)]
     pub struct UsageBehavior {
-        /// What.
+        /// The name.
         key: Option<String>,
-        /// The part of all, in percent.
+        /// The fraction in percent.
         pct: Option<Number>,
-        /// How often.
+        /// The count.
         count: Option<Number>,
     }
 }

@@ -3,9 +3,9 @@
 use crate::json::Number;
 
 system_message! {
-    /// A hook began.
+    /// A hook started.
     HookStartedMessage = "hook_started" {
-        /// This run of it.
+        /// The ID of the hook run.
         hook_id: Option<String>,
         /// The hook.
         hook_name: Option<String>,
@@ -17,17 +17,17 @@ system_message! {
 system_message! {
     /// A hook wrote something.
     HookProgressMessage = "hook_progress" {
-        /// This run of it.
+        /// The ID of the hook run.
         hook_id: Option<String>,
         /// The hook.
         hook_name: Option<String>,
         /// The event.
         hook_event: Option<String>,
-        /// Its standard output so far.
+        /// The stdout of the hook so far.
         stdout: Option<String>,
-        /// Its standard error so far.
+        /// The stderr of the hook so far.
         stderr: Option<String>,
-        /// Both.
+        /// Stdout and stderr combined.
         output: Option<String>,
     }
 }
@@ -35,17 +35,17 @@ system_message! {
 system_message! {
     /// A hook ended.
     HookResponseMessage = "hook_response" {
-        /// This run of it.
+        /// The ID of the hook run.
         hook_id: Option<String>,
         /// The hook.
         hook_name: Option<String>,
         /// The event.
         hook_event: Option<String>,
-        /// Its standard output.
+        /// The stdout of the hook.
         stdout: Option<String>,
-        /// Its standard error.
+        /// The stderr of the hook.
         stderr: Option<String>,
-        /// Both.
+        /// Stdout and stderr combined.
         output: Option<String>,
         /// Its exit code.
         exit_code: Option<Number>,

@@ -1,4 +1,4 @@
-//! What the session is made of.
+//! The description of the session.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::control::PermissionMode;
 use crate::json::{Json, List};
 
 system_message! {
-    /// Comes at the beginning of every turn.
+    /// Describes the session. Sent at the start of every turn.
     InitMessage = "init" {
         /// The working directory.
         cwd: Option<String>,
@@ -20,11 +20,11 @@ system_message! {
         permission_mode: Option<PermissionMode> as "permissionMode",
         /// The commands.
         slash_commands: List<String>,
-        /// Commands that only work on a terminal.
+        /// The commands that require a terminal.
         terminal_slash_commands: List<String>,
-        /// Where the API key comes from.
+        /// The source of the API key.
         api_key_source: Option<String> as "apiKeySource",
-        /// The API's betas that are on.
+        /// The enabled beta features of the API.
         betas: List<String>,
         /// The CLI's version.
         claude_code_version: Option<String>,
@@ -36,72 +36,72 @@ system_message! {
         skills: List<String>,
         /// The plugins.
         plugins: List<PluginState>,
-        /// Plugins that failed.
+        /// The plugins that failed to load.
         plugin_errors: List<PluginError>,
-        /// What this CLI can do beyond older ones.
+        /// The capabilities of the CLI.
         capabilities: List<String>,
-        /// The user messages that the turn answers.
+        /// The IDs of the user messages of the turn.
         user_message_uuids: List<crate::id::MessageId>,
-        /// Where memories are kept.
+        /// The memory directories.
         memory_paths: Option<Json>,
-        /// The directory in which the process began.
+        /// The initial working directory of the process.
         original_cwd: Option<String>,
-        /// More directories that tools may use.
+        /// Additional directories that tools may use.
         additional_directories: List<String>,
         /// Whether fast mode is on.
         fast_mode_state: Option<String>,
-        /// Why it is not.
+        /// The reason why it is disabled.
         fast_mode_disabled_reason: Option<String>,
-        /// How hard the model thinks.
+        /// The effort level of the model.
         effort: Option<Json>,
-        /// How the terminal shows it.
+        /// The display setting of the terminal.
         view_mode: Option<String>,
     }
 }
 
 impl InitMessage {
-    /// Returns the name of the model; empty if the CLI does not say.
+    /// Returns the name of the model; empty if the field is absent.
     pub fn model_name(&self) -> &str {
         self.model.as_deref().unwrap_or_default()
     }
 
-    /// Returns the working directory; empty if the CLI does not say.
+    /// Returns the working directory; empty if the field is absent.
     pub fn directory(&self) -> &Path {
         Path::new(self.cwd.as_deref().unwrap_or_default())
     }
 
-    /// Returns the version of the CLI; empty if the CLI does not say.
+    /// Returns the version of the CLI; empty if the field is absent.
     pub fn version(&self) -> &str {
         self.claude_code_version.as_deref().unwrap_or_default()
     }
 }
 
 wire_struct! {
-    /// A plugin that failed.
+    /// A plugin that failed to load.
     #[derive(Default)]
     pub struct PluginError {
         /// The plugin.
         plugin: Option<String>,
         /// The kind of failure.
         kind: Option<String> as "type",
-        /// What went wrong.
+        /// The error.
         message: Option<String>,
         /// Where.
         path: Option<String>,
-        /// What the organisation says of it.
+        /// The policy of the organization for the plugin.
         managed_lock: Option<PluginLock>,
     }
 }
 
 wire_struct! {
-    /// What the organisation says of a plugin.
+    /// The policy of the organization for a plugin.
     #[derive(Default)]
     pub struct PluginLock {
-        /// Whether it is on.
+        /// Whether it is enabled.
         plugin_enabled: Option<bool>,
         /// Its name.
         name: Option<String>,
-        /// Where it comes from.
+        /// The source.
         marketplace: Option<String>,
     }
 }
@@ -114,23 +114,23 @@ wire_struct! {
         name: Option<String>,
         /// Whether it is connected.
         status: Option<McpServerStatus>,
-        /// Where it was configured.
+        /// The scope of its configuration.
         source: Option<String>,
     }
 }
 
 open_enum! {
-    /// Whether an MCP server is connected.
+    /// The connection state of an MCP server.
     pub enum McpServerStatus {
-        /// It is.
+        /// The server is connected.
         Connected = "connected",
-        /// It could not be.
+        /// The connection failed.
         Failed = "failed",
-        /// It wants a login.
+        /// The server requires authentication.
         NeedsAuth = "needs-auth",
-        /// Not yet.
+        /// The connection is pending.
         Pending = "pending",
-        /// It is switched off.
+        /// The server is disabled.
         Disabled = "disabled",
     }
 }
@@ -141,9 +141,9 @@ wire_struct! {
     pub struct PluginState {
         /// Its name.
         name: Option<String>,
-        /// Where it is.
+        /// The path.
         path: Option<String>,
-        /// Where it comes from.
+        /// The source.
         source: Option<String>,
         /// Its version.
         version: Option<String>,

@@ -13,9 +13,9 @@ macro_rules! system_message {
             #[derive(Default)]
             pub struct $name ["type" = "system", "subtype" = $subtype] {
                 $( $(#[$field_meta])* $field: $type $(as $wire)?, )*
-                /// This message.
+                /// The ID of this message.
                 uuid: Option<$crate::id::MessageId>,
-                /// The session.
+                /// The session ID.
                 session_id: Option<$crate::id::SessionId>,
             }
         }
@@ -38,25 +38,25 @@ message_union! {
     /// A message about the session itself.
     pub enum SystemMessage by optional "subtype"
     messages {
-        /// A turn begins: what the session is made of.
+        /// Describes the session at the start of a turn.
         Init(InitMessage) = "init",
-        /// The session works, waits for the host, or is idle.
+        /// The session state changed.
         SessionStateChanged(SessionStateMessage) = "session_state_changed",
-        /// What the CLI is doing.
+        /// The activity of the CLI.
         Status(StatusMessage) = "status",
-        /// The context was made smaller.
+        /// The conversation was compacted.
         CompactBoundary(CompactBoundaryMessage) = "compact_boundary",
-        /// A request to the API is made once more.
+        /// A request to the API is retried.
         ApiRetry(ApiRetryMessage) = "api_retry",
-        /// A control request is being worked on.
+        /// A control request is in progress.
         ControlRequestProgress(ControlRequestProgressMessage) = "control_request_progress",
-        /// A model refused and another one answers.
+        /// A model refused, and another model answers.
         ModelRefusalFallback(ModelRefusalFallbackMessage) = "model_refusal_fallback",
-        /// A model refused and none other answers.
+        /// A model refused, and no other model answers.
         ModelRefusalNoFallback(ModelRefusalNoFallbackMessage) = "model_refusal_no_fallback",
-        /// What a command of the CLI printed.
+        /// The output of a command of the CLI.
         LocalCommandOutput(LocalCommandOutputMessage) = "local_command_output",
-        /// A hook began.
+        /// A hook started.
         HookStarted(HookStartedMessage) = "hook_started",
         /// A hook wrote something.
         HookProgress(HookProgressMessage) = "hook_progress",
@@ -64,9 +64,9 @@ message_union! {
         HookResponse(HookResponseMessage) = "hook_response",
         /// Plugins are being installed.
         PluginInstall(PluginInstallMessage) = "plugin_install",
-        /// A task began.
+        /// A task started.
         TaskStarted(TaskStartedMessage) = "task_started",
-        /// A task goes on.
+        /// The progress of a task.
         TaskProgress(TaskProgressMessage) = "task_progress",
         /// A task changed.
         TaskUpdated(TaskUpdatedMessage) = "task_updated",
@@ -74,33 +74,33 @@ message_union! {
         TaskNotification(TaskNotificationMessage) = "task_notification",
         /// All background tasks, after a change.
         BackgroundTasksChanged(BackgroundTasksChangedMessage) = "background_tasks_changed",
-        /// How much the model thought so far.
+        /// The thinking tokens so far.
         ThinkingTokens(ThinkingTokensMessage) = "thinking_tokens",
-        /// The process is about to end.
+        /// The process is about to exit.
         WorkerShuttingDown(WorkerShuttingDownMessage) = "worker_shutting_down",
         /// All commands, after a change.
         CommandsChanged(CommandsChangedMessage) = "commands_changed",
-        /// Something to show to the user.
+        /// A notification for the user.
         Notification(NotificationMessage) = "notification",
-        /// Files were put into storage.
+        /// Files were persisted.
         FilesPersisted(FilesPersistedMessage) = "files_persisted",
-        /// Memories were read.
+        /// Memories were recalled.
         MemoryRecall(MemoryRecallMessage) = "memory_recall",
-        /// A question of an MCP server was answered elsewhere.
+        /// An elicitation of an MCP server was completed elsewhere.
         ElicitationComplete(ElicitationCompleteMessage) = "elicitation_complete",
-        /// A tool call was not allowed.
+        /// A tool call was denied.
         PermissionDenied(PermissionDeniedMessage) = "permission_denied",
-        /// Something to know.
+        /// An informational message.
         Informational(InformationalMessage) = "informational",
-        /// The session has another title.
+        /// The title of the session changed.
         SessionTitleChanged(SessionTitleChangedMessage) = "session_title_changed",
-        /// The transcript could not be given to the session store.
+        /// The transcript could not be written to the session store.
         MirrorError(MirrorErrorMessage) = "mirror_error",
-        /// What a turn did.
+        /// A summary of a turn.
         PostTurnSummary(PostTurnSummaryMessage) = "post_turn_summary",
-        /// What a task did.
+        /// A summary of a task.
         TaskSummary(TaskSummaryMessage) = "task_summary",
-        /// What is known about the session.
+        /// Metadata of the session.
         SessionMetadata(SessionMetadataMessage) = "session_metadata",
         /// Something could not be written to disk.
         SessionWritesLost(SessionWritesLostMessage) = "session_writes_lost",

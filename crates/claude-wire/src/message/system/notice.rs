@@ -1,11 +1,11 @@
-//! Things to know and things to show.
+//! Notifications and informational messages.
 
 use crate::control::SlashCommand;
 use crate::id::{AgentId, ToolUseId};
 use crate::json::{List, Number};
 
 system_message! {
-    /// What a command of the CLI printed.
+    /// The output of a command of the CLI.
     LocalCommandOutputMessage = "local_command_output" {
         /// The output.
         content: Option<String>,
@@ -19,7 +19,7 @@ system_message! {
         status: Option<String>,
         /// The plugin.
         name: Option<String>,
-        /// What went wrong.
+        /// The error.
         error: Option<String>,
     }
 }
@@ -33,48 +33,48 @@ system_message! {
 }
 
 system_message! {
-    /// Something to show to the user.
+    /// A notification for the user.
     NotificationMessage = "notification" {
-        /// What it is about; a later one with the same key replaces it.
+        /// The key; a later notification with the same key replaces this one.
         key: Option<String>,
         /// The text.
         text: Option<String>,
         /// `low`, `medium`, `high` or `immediate`.
         priority: Option<String>,
-        /// The colour.
+        /// The color.
         color: Option<String>,
-        /// Milliseconds for which to show it.
+        /// The display time in milliseconds.
         timeout_ms: Option<Number>,
     }
 }
 
 system_message! {
-    /// Files were put into storage.
+    /// Files were persisted.
     FilesPersistedMessage = "files_persisted" {
-        /// Those that were.
+        /// The persisted files.
         files: List<PersistedFile>,
-        /// Those that could not be.
+        /// The files that could not be persisted.
         failed: List<PersistedFile>,
-        /// When.
+        /// The time.
         processed_at: Option<String>,
     }
 }
 
 wire_struct! {
-    /// A file that was put into storage, or could not be.
+    /// A file that was persisted, or could not be.
     #[derive(Default)]
     pub struct PersistedFile {
         /// Its name.
         filename: Option<String>,
-        /// What it is called there.
+        /// The ID of the persisted file.
         file_id: Option<String>,
-        /// Why it could not be.
+        /// The reason of the failure.
         error: Option<String>,
     }
 }
 
 system_message! {
-    /// Memories were read.
+    /// Memories were recalled.
     MemoryRecallMessage = "memory_recall" {
         /// `select` or `synthesize`.
         mode: Option<String>,
@@ -84,30 +84,30 @@ system_message! {
 }
 
 wire_struct! {
-    /// A memory that was read.
+    /// A memory that was recalled.
     #[derive(Default)]
     pub struct RecalledMemory {
         /// The file.
         path: Option<String>,
-        /// Whose it is.
+        /// The scope of the memory.
         scope: Option<String>,
-        /// What is in it.
+        /// The content.
         content: Option<String>,
     }
 }
 
 system_message! {
-    /// A question of an MCP server was answered elsewhere.
+    /// An elicitation of an MCP server was completed elsewhere.
     ElicitationCompleteMessage = "elicitation_complete" {
         /// The server.
         mcp_server_name: Option<String>,
-        /// The question.
+        /// The question text.
         elicitation_id: Option<String>,
     }
 }
 
 system_message! {
-    /// A tool call was not allowed.
+    /// A tool call was denied.
     PermissionDeniedMessage = "permission_denied" {
         /// The tool.
         tool_name: Option<String>,
@@ -121,23 +121,23 @@ system_message! {
         decision_reason_code: Option<String>,
         /// The reason.
         decision_reason: Option<String>,
-        /// What the model was told.
+        /// The message for the model.
         message: Option<String>,
     }
 }
 
 system_message! {
-    /// Something to know.
+    /// An informational message.
     InformationalMessage = "informational" {
         /// The text.
         content: Option<String>,
         /// `info`, `notice`, `suggestion` or `warning`.
         level: Option<String>,
-        /// The tool call that it is about.
+        /// The ID of the related tool call.
         tool_use_id: Option<ToolUseId>,
-        /// Whether the turn ends with it.
+        /// Whether it ends the turn.
         prevent_continuation: Option<bool>,
-        /// What it is about, in one word.
+        /// The category.
         tag: Option<String>,
     }
 }
@@ -147,15 +147,15 @@ system_message! {
     SessionWritesLostMessage = "session_writes_lost" {
         /// `ENOSPC` or `EDQUOT`.
         error_code: Option<String>,
-        /// What was lost.
+        /// The lost data.
         lost: List<String>,
-        /// The sessions whose transcripts are not whole.
+        /// The sessions with incomplete transcripts.
         transcript_session_ids: List<String>,
     }
 }
 
 system_message! {
-    /// The session has another title.
+    /// The title of the session changed.
     SessionTitleChangedMessage = "session_title_changed" {
         /// The title.
         title: Option<String>,
@@ -163,9 +163,9 @@ system_message! {
 }
 
 system_message! {
-    /// The transcript could not be given to the session store.
+    /// The transcript could not be written to the session store.
     MirrorErrorMessage = "mirror_error" {
-        /// Why.
+        /// The reason.
         error: Option<String>,
         /// Which transcript.
         key: Option<MirrorKey>,
@@ -178,7 +178,7 @@ wire_struct! {
     pub struct MirrorKey {
         /// The project.
         project_key: Option<String> as "projectKey",
-        /// The session.
+        /// The session ID.
         session_id: Option<String> as "sessionId",
         /// The transcript of a subagent.
         subpath: Option<String>,
@@ -186,16 +186,16 @@ wire_struct! {
 }
 
 system_message! {
-    /// What a turn did. Its fields are not published: they stand in `extra`.
+    /// A summary of a turn. The fields are not published; they are in `extra`.
     PostTurnSummaryMessage = "post_turn_summary" {}
 }
 
 system_message! {
-    /// What a task did. Its fields are not published: they stand in `extra`.
+    /// A summary of a task. The fields are not published; they are in `extra`.
     TaskSummaryMessage = "task_summary" {}
 }
 
 system_message! {
-    /// What is known about the session. Its fields are not published: they stand in `extra`.
+    /// Metadata of the session. The fields are not published; they are in `extra`.
     SessionMetadataMessage = "session_metadata" {}
 }

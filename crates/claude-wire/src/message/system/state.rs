@@ -1,35 +1,35 @@
-//! What the session is doing.
+//! The state of the session.
 
 use crate::control::PermissionMode;
 use crate::id::{MessageId, RequestId};
 use crate::json::{List, Number};
 
 system_message! {
-    /// The session works, waits for the host, or is idle.
+    /// The session state changed.
     SessionStateMessage = "session_state_changed" {
-        /// Which of these.
+        /// The new state.
         state: Option<SessionState>,
-        /// Whether it is meant for the SDK and not for its user.
+        /// Whether the message is for the SDK and not for its user.
         sdk_host_only: Option<bool>,
     }
 }
 
 open_enum! {
-    /// What a session is doing.
+    /// The state of a session.
     pub enum SessionState {
-        /// Nothing.
+        /// Idle.
         Idle = "idle",
-        /// A turn.
+        /// Running a turn.
         Running = "running",
-        /// It waits for an answer of the host.
+        /// Waiting for the host.
         RequiresAction = "requires_action",
     }
 }
 
 system_message! {
-    /// What the CLI is doing.
+    /// The activity of the CLI.
     StatusMessage = "status" {
-        /// `compacting`, `requesting`, or nothing.
+        /// `compacting`, `requesting`, or absent.
         status: Option<String>,
         /// The permission mode, after a change.
         permission_mode: Option<PermissionMode> as "permissionMode",
@@ -37,45 +37,45 @@ system_message! {
         compact_result: Option<String>,
         /// Why it failed.
         compact_error: Option<String>,
-        /// The user messages that are being answered.
+        /// The IDs of the user messages of the turn.
         user_message_uuids: List<MessageId>,
     }
 }
 
 system_message! {
-    /// The context was made smaller.
+    /// The conversation was compacted.
     CompactBoundaryMessage = "compact_boundary" {
-        /// By whom, and by how much.
+        /// The details of the compaction.
         compact_metadata: Option<CompactMetadata>,
     }
 }
 
 wire_struct! {
-    /// How the context was made smaller.
+    /// The details of a compaction.
     #[derive(Default)]
     pub struct CompactMetadata {
         /// `manual` or `auto`.
         trigger: Option<String>,
-        /// Tokens before.
+        /// The tokens before the compaction.
         pre_tokens: Option<Number>,
-        /// Tokens after.
+        /// The tokens after the compaction.
         post_tokens: Option<Number>,
-        /// Milliseconds that it took.
+        /// The duration in milliseconds.
         duration_ms: Option<Number>,
-        /// The row of messages that stayed.
+        /// The preserved range of messages.
         preserved_segment: Option<PreservedSegment>,
-        /// The messages that stayed.
+        /// The preserved messages.
         preserved_messages: Option<PreservedMessages>,
     }
 }
 
 wire_struct! {
-    /// A row of messages that stayed.
+    /// A preserved range of messages.
     #[derive(Default)]
     pub struct PreservedSegment {
         /// The first.
         head_uuid: Option<MessageId>,
-        /// The one that they stand after now.
+        /// The message that they follow now.
         anchor_uuid: Option<MessageId>,
         /// The last.
         tail_uuid: Option<MessageId>,
@@ -83,57 +83,57 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// Messages that stayed.
+    /// Preserved messages.
     #[derive(Default)]
     pub struct PreservedMessages {
-        /// The one that they stand after now.
+        /// The message that they follow now.
         anchor_uuid: Option<MessageId>,
-        /// They.
+        /// The preserved messages.
         uuids: List<MessageId>,
     }
 }
 
 system_message! {
-    /// A request to the API is made once more.
+    /// A request to the API is retried.
     ApiRetryMessage = "api_retry" {
-        /// Which try.
+        /// The number of the attempt.
         attempt: Option<Number>,
-        /// How many there will be.
+        /// The maximum number of attempts.
         max_retries: Option<Number>,
-        /// Milliseconds until then.
+        /// The delay before the attempt in milliseconds.
         retry_delay_ms: Option<Number>,
-        /// The HTTP status of the failure; absent when there was no answer.
+        /// The HTTP status of the failure; absent if there was no response.
         error_status: Option<Number>,
         /// The kind of failure.
         error: Option<String>,
-        /// How long there was no answer.
+        /// The timeouts of a request without a response.
         no_response: Option<NoResponse>,
     }
 }
 
 wire_struct! {
-    /// How long there was no answer.
+    /// The timeouts of a request without a response.
     #[derive(Default)]
     pub struct NoResponse {
-        /// Milliseconds that were waited.
+        /// The elapsed timeout in milliseconds.
         waited_ms: Option<Number>,
-        /// Milliseconds that the next try waits.
+        /// The timeout of the next attempt in milliseconds.
         retry_wait_ms: Option<Number>,
     }
 }
 
 system_message! {
-    /// A control request is being worked on.
+    /// A control request is in progress.
     ControlRequestProgressMessage = "control_request_progress" {
         /// Which.
         request_id: Option<RequestId>,
         /// `started` or `api_retry`.
         status: Option<String>,
-        /// Which try.
+        /// The number of the attempt.
         attempt: Option<Number>,
-        /// How many there will be.
+        /// The maximum number of attempts.
         max_retries: Option<Number>,
-        /// Milliseconds until then.
+        /// The delay before the attempt in milliseconds.
         retry_delay_ms: Option<Number>,
         /// The HTTP status of the failure.
         error_status: Option<Number>,
@@ -141,67 +141,67 @@ system_message! {
 }
 
 system_message! {
-    /// How much the model thought so far.
+    /// The thinking tokens so far.
     ThinkingTokensMessage = "thinking_tokens" {
-        /// In all.
+        /// The total.
         estimated_tokens: Option<Number>,
-        /// Since the last such message.
+        /// The number since the previous such message.
         estimated_tokens_delta: Option<Number>,
-        /// The user message that is answered.
+        /// The ID of the user message of the turn.
         user_message_uuid: Option<MessageId>,
     }
 }
 
 system_message! {
-    /// The process is about to end.
+    /// The process is about to exit.
     WorkerShuttingDownMessage = "worker_shutting_down" {
-        /// Why.
+        /// The reason.
         reason: Option<String>,
     }
 }
 
 system_message! {
-    /// A model refused and another one answers.
+    /// A model refused, and another model answers.
     ModelRefusalFallbackMessage = "model_refusal_fallback" {
-        /// What began it.
+        /// The cause.
         trigger: Option<String>,
         /// `retry`, `revert` or `sticky`.
         direction: Option<String>,
-        /// For the session or for this answer.
+        /// Whether it applies to the session or to this answer.
         scope: Option<String>,
         /// The model that refused.
         original_model: Option<String>,
         /// The model that answers.
         fallback_model: Option<String>,
-        /// The API's request.
+        /// The request ID of the API.
         request_id: Option<String>,
         /// The kind of refusal.
         api_refusal_category: Option<String>,
-        /// The API's words.
+        /// The explanation of the API.
         api_refusal_explanation: Option<String>,
-        /// Messages that are taken back.
+        /// The IDs of the retracted messages.
         retracted_message_uuids: List<MessageId>,
         /// The user message that was refused.
         refused_user_message_uuid: Option<MessageId>,
-        /// What to show.
+        /// The text for the user.
         content: Option<String>,
     }
 }
 
 system_message! {
-    /// A model refused and none other answers.
+    /// A model refused, and no other model answers.
     ModelRefusalNoFallbackMessage = "model_refusal_no_fallback" {
         /// The model that refused.
         original_model: Option<String>,
-        /// The API's request.
+        /// The request ID of the API.
         request_id: Option<String>,
         /// The kind of refusal.
         api_refusal_category: Option<String>,
-        /// The API's words.
+        /// The explanation of the API.
         api_refusal_explanation: Option<String>,
         /// The user message that was refused.
         refused_user_message_uuid: Option<MessageId>,
-        /// What to show.
+        /// The text for the user.
         content: Option<String>,
     }
 }

@@ -4,23 +4,23 @@ use crate::id::{TaskId, ToolUseId};
 use crate::json::{Json, List, Number};
 
 system_message! {
-    /// A task began.
+    /// A task started.
     TaskStartedMessage = "task_started" {
         /// The task.
         task_id: Option<TaskId>,
         /// The run of a workflow.
         run_id: Option<String>,
-        /// The tool call that began it.
+        /// The ID of the tool call that started it.
         tool_use_id: Option<ToolUseId>,
-        /// What it is for.
+        /// The description.
         description: Option<String>,
         /// The kind of subagent.
         subagent_type: Option<String>,
         /// Whether it runs in the background.
         is_backgrounded: Option<bool>,
-        /// How many tasks it stands inside of.
+        /// The nesting depth.
         spawn_depth: Option<Number>,
-        /// The task it stands inside of.
+        /// The parent task.
         parent_task_id: Option<TaskId>,
         /// The kind of task.
         task_type: Option<TaskType>,
@@ -28,15 +28,15 @@ system_message! {
         workflow_name: Option<String>,
         /// The subagent's prompt.
         prompt: Option<String>,
-        /// Whether it stays out of the transcript.
+        /// Whether it is hidden from the transcript.
         skip_transcript: Option<bool>,
-        /// Whether it belongs to the surroundings and not to the work.
+        /// Whether it is an ambient task.
         ambient: Option<bool>,
     }
 }
 
 open_enum! {
-    /// The kind of a task. A run is not over while one of the first two is open.
+    /// The kind of a task. A run does not end while an agent or a workflow is running.
     pub enum TaskType {
         /// A subagent.
         LocalAgent = "local_agent",
@@ -48,36 +48,36 @@ open_enum! {
 }
 
 system_message! {
-    /// A task goes on.
+    /// The progress of a task.
     TaskProgressMessage = "task_progress" {
         /// The task.
         task_id: Option<TaskId>,
         /// The run of a workflow.
         run_id: Option<String>,
-        /// The tool call that began it.
+        /// The ID of the tool call that started it.
         tool_use_id: Option<ToolUseId>,
-        /// What it is doing.
+        /// The current activity.
         description: Option<String>,
         /// The kind of subagent.
         subagent_type: Option<String>,
-        /// What it used.
+        /// The usage.
         usage: Option<TaskUsage>,
-        /// The tool that it called last.
+        /// The tool of the last call.
         last_tool_name: Option<String>,
-        /// What it did, in one sentence.
+        /// A one-sentence summary.
         summary: Option<String>,
     }
 }
 
 wire_struct! {
-    /// What a task used.
+    /// The usage of a task.
     #[derive(Default)]
     pub struct TaskUsage {
-        /// Tokens.
+        /// The tokens.
         total_tokens: Option<Number>,
-        /// Tool calls.
+        /// The tool calls.
         tool_uses: Option<Number>,
-        /// Milliseconds.
+        /// The duration in milliseconds.
         duration_ms: Option<Number>,
     }
 }
@@ -89,24 +89,24 @@ system_message! {
         task_id: Option<TaskId>,
         /// The run of a workflow.
         run_id: Option<String>,
-        /// What changed.
+        /// The changes.
         patch: Option<TaskPatch>,
     }
 }
 
 wire_struct! {
-    /// What changed in a task.
+    /// The changes of a task.
     #[derive(Default)]
     pub struct TaskPatch {
         /// Its status.
         status: Option<TaskStatus>,
-        /// What it is for.
+        /// The description.
         description: Option<String>,
-        /// When it ended.
+        /// The end time.
         end_time: Option<Number>,
-        /// Milliseconds for which it was paused.
+        /// The paused time in milliseconds.
         total_paused_ms: Option<Number>,
-        /// What went wrong.
+        /// The error.
         error: Option<String>,
         /// Whether it runs in the background.
         is_backgrounded: Option<bool>,
@@ -114,19 +114,19 @@ wire_struct! {
 }
 
 open_enum! {
-    /// Where a task stands.
+    /// The status of a task.
     pub enum TaskStatus {
-        /// It waits.
+        /// It is queued.
         Pending = "pending",
-        /// It runs.
+        /// It is running.
         Running = "running",
-        /// It ended well.
+        /// It completed.
         Completed = "completed",
         /// It failed.
         Failed = "failed",
-        /// It was ended.
+        /// It was killed.
         Killed = "killed",
-        /// It was ended by the host.
+        /// The host stopped it.
         Stopped = "stopped",
         /// It is paused.
         Paused = "paused",
@@ -140,23 +140,23 @@ system_message! {
         task_id: Option<TaskId>,
         /// The run of a workflow.
         run_id: Option<String>,
-        /// The tool call that began it.
+        /// The ID of the tool call that started it.
         tool_use_id: Option<ToolUseId>,
-        /// How it ended.
+        /// The final status.
         status: Option<TaskStatus>,
-        /// Why, if not by itself.
+        /// The reason, if it did not end by itself.
         reason: Option<String>,
-        /// Where its output is.
+        /// The file with its output.
         output_file: Option<String>,
-        /// What it did, in one sentence.
+        /// A one-sentence summary.
         summary: Option<String>,
-        /// What it used.
+        /// The usage.
         usage: Option<TaskUsage>,
-        /// What it made.
+        /// The artifacts.
         resource_links: Option<Json>,
-        /// Whether it stays out of the transcript.
+        /// Whether it is hidden from the transcript.
         skip_transcript: Option<bool>,
-        /// Whether it belongs to the surroundings and not to the work.
+        /// Whether it is an ambient task.
         ambient: Option<bool>,
     }
 }
@@ -181,11 +181,11 @@ wire_struct! {
         task_type: Option<TaskType>,
         /// The kind of subagent.
         subagent_type: Option<String>,
-        /// What it is for.
+        /// The description.
         description: Option<String>,
-        /// The task it stands inside of.
+        /// The parent task.
         parent_task_id: Option<TaskId>,
-        /// Whether it belongs to the surroundings and not to the work.
+        /// Whether it is an ambient task.
         ambient: Option<bool>,
     }
 }

@@ -42,7 +42,7 @@ fn a_result_costs_what_was_counted_since_the_last_one() {
                       "costUSD": 0.5},
         },
     });
-    let cost = ledger.enter(&result(line));
+    let cost = ledger.record(&result(line));
     let tokens = Tokens { input: 11, output: 5, cache_read: 2, cache_creation: 3 };
     assert_eq!(cost, Cost { usd: 0.75, tokens, is_complete: true });
     assert_eq!(ledger.run(), RunCost { sum: cost, results: 1 });
@@ -51,24 +51,24 @@ fn a_result_costs_what_was_counted_since_the_last_one() {
 #[test]
 fn without_that_the_difference_of_totals_is_taken() {
     let mut ledger = Ledger::new(false);
-    assert!(is_near(ledger.enter(&totals(0.5, 100, 100)), 0.5));
-    let cost = ledger.enter(&totals(0.75, 150, 50));
+    assert!(is_near(ledger.record(&totals(0.5, 100, 100)), 0.5));
+    let cost = ledger.record(&totals(0.75, 150, 50));
     assert!(is_near(cost, 0.25) && cost.tokens.input == 50 && cost.is_complete, "{cost:?}");
     // The conversation was cleared.
-    assert_eq!(ledger.enter(&totals(0.0, 0, 0)), Cost::default());
-    assert!(is_near(ledger.enter(&totals(0.125, 10, 10)), 0.125));
+    assert_eq!(ledger.record(&totals(0.0, 0, 0)), Cost::default());
+    assert!(is_near(ledger.record(&totals(0.125, 10, 10)), 0.125));
     assert!(is_near(ledger.run().sum, 0.875));
 }
 
 #[test]
 fn the_restored_past_of_a_conversation_is_not_taken_for_a_turn() {
     let mut ledger = Ledger::new(true);
-    let cost = ledger.enter(&totals(0.75, 150, 50));
+    let cost = ledger.record(&totals(0.75, 150, 50));
     assert_eq!((cost.usd, cost.tokens.input, cost.is_complete), (0.0, 50, false));
-    assert!(is_near(ledger.enter(&totals(1.0, 200, 50)), 0.25));
+    assert!(is_near(ledger.record(&totals(1.0, 200, 50)), 0.25));
     assert!(!ledger.run().sum.is_complete);
     // A CLI that restores nothing counts no more than the turn used.
-    let cost = Ledger::new(true).enter(&totals(0.25, 50, 50));
+    let cost = Ledger::new(true).record(&totals(0.25, 50, 50));
     assert!(is_near(cost, 0.25) && cost.is_complete, "{cost:?}");
 }
 
@@ -79,7 +79,7 @@ fn an_interrupted_turn_is_not_complete() {
             "terminal_reason": reason,
             "model_usage_since_last_result": models(0.25, 10, 5),
         });
-        let cost = Ledger::new(false).enter(&result(line));
+        let cost = Ledger::new(false).record(&result(line));
         assert!(is_near(cost, 0.25) && !cost.is_complete, "{cost:?}");
     }
 }
@@ -95,7 +95,7 @@ fn nothing_costs_zero_and_never_less() {
     ];
     let mut ledger = Ledger::new(false);
     for line in nothing {
-        let cost = ledger.enter(&result(line));
+        let cost = ledger.record(&result(line));
         assert!(cost.usd == 0.0 && cost.usd.is_sign_positive(), "{cost:?}");
     }
     assert!(ledger.run().sum.usd.is_sign_positive());

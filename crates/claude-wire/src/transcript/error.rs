@@ -1,0 +1,32 @@
+//! Why a transcript cannot be changed or copied.
+
+use std::fmt;
+
+/// Why a session cannot be renamed, tagged or forked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TranscriptError {
+    /// The title is blank.
+    EmptyTitle,
+    /// The tag is blank, or has only invisible characters.
+    EmptyTag,
+    /// The transcript has no messages.
+    NoMessages,
+    /// The message up to which to fork is not in the transcript.
+    MessageNotFound(String),
+}
+
+impl fmt::Display for TranscriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyTitle => f.write_str("title is empty"),
+            Self::EmptyTag => f.write_str("tag is empty; help: pass `None` to remove the tag"),
+            Self::NoMessages => f.write_str("the session has no messages to fork"),
+            Self::MessageNotFound(uuid) => {
+                write!(f, "message \"{uuid}\" is not in the session")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TranscriptError {}

@@ -1,0 +1,364 @@
+//! What lists of sessions show, from the first and last bytes of a transcript.
+//!
+//! A transcript can have gigabytes, so a list reads [`WINDOW`] bytes of either end and no more.
+//! The CLI writes titles and tags again whenever the end has moved that far. The bytes may begin
+//! and end within a line or a character.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use memchr::memmem;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::key::is_uuid;
+use super::prompt::FirstPrompt;
+use super::time::parse_timestamp;
+use crate::repair;
+
+/// How many bytes of either end are read for a list of sessions.
+pub const WINDOW: usize = 65_536;
+
+/// The first and the last [`WINDOW`] bytes of a transcript. For a shorter transcript both are the
+/// whole of it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Ends<'a> {
+    /// The first bytes.
+    pub head: &'a [u8],
+    /// The last bytes.
+    pub tail: &'a [u8],
+}
+
+/// What a list of sessions shows of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// The title, or else the last prompt, a summary, or the first prompt. Never empty.
+    pub summary: String,
+    /// The title that a user gave, or else the one that the model gave.
+    pub custom_title: Option<String>,
+    /// The first prompt, cut to 200 characters.
+    pub first_prompt: Option<String>,
+    /// The Git branch of the newest entry.
+    pub git_branch: Option<String>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The tag.
+    pub tag: Option<String>,
+    /// When the session began, in milliseconds since the Unix epoch.
+    pub created_at: Option<i64>,
+}
+
+impl<'a> Ends<'a> {
+    /// Takes the ends of a transcript. The caller reads at most [`WINDOW`] bytes for each.
+    pub fn new(head: &'a [u8], tail: &'a [u8]) -> Self {
+        Self { head, tail }
+    }
+
+    /// Takes the ends of a transcript that is in memory.
+    pub fn of(transcript: &'a [u8]) -> Self {
+        let head = &transcript[..transcript.len().min(WINDOW)];
+        Self { head, tail: &transcript[transcript.len().saturating_sub(WINDOW)..] }
+    }
+
+    /// Returns what a list shows of the session; `None` if the transcript is a subagent's or has
+    /// nothing to show.
+    ///
+    /// `sidecar_title` is the title in the session's `custom-title.json`. It is only used if
+    /// [`needs_sidecar_title`](Self::needs_sidecar_title).
+    pub fn info(&self, sidecar_title: Option<&str>) -> Option<SessionInfo> {
+        if self.is_sidechain() {
+            return None;
+        }
+        let custom_title = self.custom_title(sidecar_title);
+        let first_prompt = non_empty(Some(first_prompt(self.head)));
+        let title = custom_title.clone();
+        let summary = title
+            .or_else(|| non_empty(last_parsed(self.tail, "lastPrompt", None)))
+            .or_else(|| non_empty(last_parsed(self.tail, "summary", None)))
+            .or_else(|| first_prompt.clone())
+            .or_else(|| attachment_prompt(self.head).map(str::to_owned))?;
+        Some(SessionInfo {
+            summary,
+            custom_title,
+            first_prompt,
+            git_branch: non_empty(last_raw(self.tail, "gitBranch"))
+                .or_else(|| non_empty(first_raw(self.head, "gitBranch"))),
+            cwd: non_empty(self.relocated_cwd()).or_else(|| non_empty(first_raw(self.head, "cwd"))),
+            tag: non_empty(last_state(self.tail, "tag", "tag")),
+            created_at: first_raw(self.head, "timestamp").and_then(|text| parse_timestamp(&text)),
+        })
+    }
+
+    /// Returns whether the first line belongs to a subagent.
+    pub fn is_sidechain(&self) -> bool {
+        let end = memchr::memchr(b'\n', self.head).unwrap_or(self.head.len());
+        let line = &self.head[..end];
+        contains(line, br#""isSidechain":true"#) || contains(line, br#""isSidechain": true"#)
+    }
+
+    /// Returns the title that a user or the model gave.
+    pub fn custom_title(&self, sidecar_title: Option<&str>) -> Option<String> {
+        non_empty(last_state(self.tail, "custom-title", "customTitle"))
+            .or_else(|| non_empty(sidecar_title.map(str::to_owned)))
+            .or_else(|| non_empty(last_state(self.head, "custom-title", "customTitle")))
+            .or_else(|| non_empty(last_state(self.tail, "ai-title", "aiTitle")))
+            .or_else(|| non_empty(last_state(self.head, "ai-title", "aiTitle")))
+    }
+
+    /// Returns whether the title may be in the session's `custom-title.json`: the end of the
+    /// transcript has none.
+    pub fn needs_sidecar_title(&self) -> bool {
+        last_state(self.tail, "custom-title", "customTitle").is_none()
+    }
+
+    /// Returns the title of a fork of the session.
+    pub fn fork_title(&self, sidecar_title: Option<&str>) -> String {
+        let title = self
+            .custom_title(sidecar_title)
+            .or_else(|| non_empty(Some(first_prompt(self.head))))
+            .unwrap_or_else(|| "Forked session".to_owned());
+        format!("{title} (fork)")
+    }
+
+    /// Returns the working directory that the transcript records, read from whole lines only.
+    pub fn recorded_cwd(&self) -> Option<String> {
+        let parsed = || {
+            lines_with(self.head, b"\"cwd\":")
+                .find_map(|line| parsed_field(line, "cwd", None).ok().flatten())
+        };
+        self.relocated_cwd().or_else(parsed)
+    }
+
+    fn relocated_cwd(&self) -> Option<String> {
+        last_parsed(self.tail, "relocatedCwd", Some("relocated"))
+    }
+
+    /// Returns the session in which this one continues, if no prompt or finished response came
+    /// after the entry that says so.
+    pub fn continued_in(&self) -> Option<String> {
+        if !contains(self.tail, br#""type":"continued-in""#) {
+            return None;
+        }
+        for line in self.tail.rsplit(|byte| *byte == b'\n') {
+            let Ok(entry) = serde_json::from_slice::<Value>(line) else { continue };
+            match entry["type"].as_str() {
+                Some("continued-in") => {
+                    if let Some(session) = entry["continuedInSessionId"].as_str() {
+                        return is_uuid(session).then(|| session.to_owned());
+                    }
+                }
+                Some("assistant")
+                    if entry["isApiErrorMessage"] != true
+                        && entry["message"]["stop_reason"].is_string() =>
+                {
+                    return None;
+                }
+                Some("user") if FirstPrompt::default().of(&entry).is_some() => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Returns whether a program started the session, through an SDK or as a daemon.
+    pub fn is_programmatic(&self) -> bool {
+        let entrypoint =
+            first_raw(self.head, "entrypoint").or_else(|| last_raw(self.tail, "entrypoint"));
+        if entrypoint.is_some_and(|name| ["sdk-cli", "sdk-ts", "sdk-py"].contains(&&*name)) {
+            return true;
+        }
+        let chain_line = lines_with(self.head, br#""parentUuid":"#).next().unwrap_or(self.head);
+        first_raw(chain_line, "sessionKind")
+            .is_some_and(|kind| ["daemon", "daemon-worker"].contains(&&*kind))
+    }
+
+    /// Returns whether there is a prompt that is newer than `millis` since the Unix epoch. Such a
+    /// prompt ends the archiving of a session.
+    pub fn has_prompt_after(&self, millis: i64) -> bool {
+        has_prompt_after(self.tail, millis) || has_prompt_after(self.head, millis)
+    }
+}
+
+fn has_prompt_after(text: &[u8], millis: i64) -> bool {
+    lines_with(text, br#""type":"user""#).any(|line| {
+        let Ok(entry) = serde_json::from_slice::<Value>(line) else { return false };
+        let origin = &entry["origin"]["kind"];
+        let is_human = origin.is_null() || origin == "human";
+        entry["timestamp"].as_str().and_then(parse_timestamp).is_some_and(|at| at > millis)
+            && entry["isSidechain"] != true
+            && is_human
+            && FirstPrompt::default().of(&entry).is_some()
+    })
+}
+
+/// Returns whether bytes of a transcript have an entry of a conversation.
+pub fn has_chain_entry(bytes: &[u8]) -> bool {
+    contains(bytes, br#""parentUuid":"#)
+}
+
+fn non_empty(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn contains(text: &[u8], needle: &[u8]) -> bool {
+    memmem::find(text, needle).is_some()
+}
+
+/// The lines with this text, each once.
+fn lines_with<'a>(text: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let mut end = 0;
+    memmem::find_iter(text, needle).filter_map(move |at| {
+        if at < end {
+            return None;
+        }
+        let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |before| before + 1);
+        end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |after| at + after);
+        Some(&text[start..end])
+    })
+}
+
+/// The last value of a field of whole lines, of one type if `kind` is given.
+fn last_parsed(text: &[u8], field: &str, kind: Option<&str>) -> Option<String> {
+    let needle = format!("\"{field}\":");
+    let lines: Vec<&[u8]> = lines_with(text, needle.as_bytes()).collect();
+    lines.into_iter().rev().find_map(|line| parsed_field(line, field, kind).ok().flatten())
+}
+
+/// The last value of a state entry. One that is glued to a torn line is found too.
+fn last_state(text: &[u8], kind: &str, field: &str) -> Option<String> {
+    // Rarer than the name of the field: `tag` is also a word in tool results.
+    let needles = [format!("\"type\":\"{kind}\""), format!("\"type\": \"{kind}\"")];
+    let mut lines: Vec<&[u8]> = Vec::new();
+    for needle in &needles {
+        lines.extend(lines_with(text, needle.as_bytes()));
+    }
+    lines.sort_by_key(|line| line.as_ptr());
+    let start = format!("{{{}", needles[0]);
+    lines.into_iter().rev().find_map(|line| {
+        if let Ok(found) = parsed_field(line, field, Some(kind)) {
+            return found;
+        }
+        let at = memmem::rfind(line, start.as_bytes()).filter(|at| *at > 0)?;
+        let is_nested = b":,[".contains(&line[at - 1]);
+        parsed_field(&line[at..], field, Some(kind)).ok().flatten().filter(|_| !is_nested)
+    })
+}
+
+/// The string in a field of a line, if the line is an object of this type.
+fn parsed_field(
+    line: &[u8],
+    field: &str,
+    kind: Option<&str>,
+) -> Result<Option<String>, serde_json::Error> {
+    let repaired = repair::repaired(line);
+    let line = repaired.as_deref().unwrap_or(line);
+    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line)?;
+    let string =
+        |name: &str| -> Option<String> { serde_json::from_str(fields.get(name)?.get()).ok() };
+    let is_kind = kind.is_none_or(|kind| string("type").as_deref() == Some(kind));
+    Ok(string(field).filter(|_| is_kind))
+}
+
+/// The first value of a field at any depth, also in a line that is cut.
+fn first_raw(text: &[u8], field: &str) -> Option<String> {
+    raw_starts(field).iter().find_map(|start| {
+        let at = memmem::find(text, start.as_bytes())?;
+        raw_string(&text[at + start.len()..])
+    })
+}
+
+/// The last value of a field at any depth, also in a line that is cut.
+fn last_raw(text: &[u8], field: &str) -> Option<String> {
+    let mut last: Option<(usize, String)> = None;
+    for start in raw_starts(field) {
+        let found: Vec<usize> = memmem::find_iter(text, start.as_bytes()).collect();
+        let value = found
+            .into_iter()
+            .rev()
+            .find_map(|at| raw_string(&text[at + start.len()..]).map(|value| (at, value)));
+        last = last.max(value);
+    }
+    last.map(|(_, value)| value)
+}
+
+fn raw_starts(field: &str) -> [String; 2] {
+    [format!("\"{field}\":\""), format!("\"{field}\": \"")]
+}
+
+/// The string whose contents `text` begins with, up to its closing quote.
+fn raw_string(text: &[u8]) -> Option<String> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            break;
+        }
+        at += 2;
+    }
+    let raw = String::from_utf8_lossy(&text[..at]);
+    if !raw.contains('\\') {
+        return Some(raw.into_owned());
+    }
+    let quoted = format!("\"{raw}\"");
+    let repaired = repair::repaired(quoted.as_bytes());
+    let parsed = serde_json::from_slice(repaired.as_deref().unwrap_or(quoted.as_bytes()));
+    Some(parsed.unwrap_or_else(|_| raw.into_owned()))
+}
+
+/// The first prompt, or the name of the first slash command.
+fn first_prompt(head: &[u8]) -> String {
+    let mut search = FirstPrompt::default();
+    for line in prompt_lines(head) {
+        if contains(line, br#""isCompactSummary":true"#)
+            || contains(line, br#""isCompactSummary": true"#)
+        {
+            continue;
+        }
+        let repaired = repair::repaired(line);
+        let parsed = serde_json::from_slice(repaired.as_deref().unwrap_or(line));
+        if let Ok(entry) = parsed
+            && let Some(prompt) = search.of(&entry)
+        {
+            return prompt;
+        }
+    }
+    search.command
+}
+
+fn prompt_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    // Compact JSON is what the CLI writes; other writers may put a blank after the colon.
+    let compact = lines_with(head, br#""type":"user""#);
+    let spaced = lines_with(head, br#""type": "user""#);
+    let mut lines: Vec<&[u8]> = spaced.collect();
+    if lines.is_empty() {
+        lines.extend(compact);
+    } else {
+        lines.extend(compact);
+        lines.sort_by_key(|line| line.as_ptr());
+        lines.dedup_by_key(|line| line.as_ptr());
+    }
+    lines.into_iter().filter(|line| {
+        !contains(line, br#""tool_result""#)
+            && !contains(line, br#""isMeta":true"#)
+            && !contains(line, br#""isMeta": true"#)
+    })
+}
+
+/// What a prompt without text is called.
+fn attachment_prompt(head: &[u8]) -> Option<&'static str> {
+    prompt_lines(head).find_map(|line| {
+        let has = |kind: &str| {
+            contains(line, format!("\"type\":\"{kind}\"").as_bytes())
+                || contains(line, format!("\"type\": \"{kind}\"").as_bytes())
+        };
+        if has("image") {
+            Some("Image")
+        } else if has("document") {
+            Some("Document")
+        } else {
+            None
+        }
+    })
+}

@@ -1,0 +1,287 @@
+//! The messages of a conversation: the entries that are shown, and the prompts that joined a
+//! running turn.
+
+use std::collections::BTreeMap;
+
+use super::bits::Bits;
+use super::key::Key;
+use super::row::{self, EntryRef, Row};
+use super::tree::Tree;
+
+/// An entry that is shown as a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageRef {
+    /// The entry.
+    pub entry: EntryRef,
+    /// As what the entry is shown.
+    pub role: MessageRole,
+    /// Whether it is the record or the output of a local command, such as `/cost`.
+    pub is_local_command: bool,
+}
+
+/// As what an entry is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MessageRole {
+    /// A prompt or a tool result.
+    User,
+    /// One content block of a response of the model.
+    Assistant,
+    /// A system entry.
+    System,
+    /// A prompt that joined a running turn: the content is in the entry's attachment.
+    QueuedPrompt,
+}
+
+/// Which entries are shown as messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MessageFilter {
+    /// Whether system entries are shown. Default: false.
+    pub include_system: bool,
+    /// Whether the conversation goes on above compactions. Default: false, as in the TypeScript
+    /// SDK.
+    pub include_compacted: bool,
+}
+
+impl MessageFilter {
+    /// Shows system entries too.
+    #[must_use]
+    pub fn include_system(mut self, include: bool) -> Self {
+        self.include_system = include;
+        self
+    }
+
+    /// Shows what compactions removed from the context too.
+    #[must_use]
+    pub fn include_compacted(mut self, include: bool) -> Self {
+        self.include_compacted = include;
+        self
+    }
+}
+
+impl Tree<'_> {
+    /// Returns the messages of the conversation in order, as `getSessionMessages` of the
+    /// TypeScript SDK chooses them.
+    pub fn messages(&self, filter: MessageFilter) -> Vec<MessageRef> {
+        let (leaf, mut shown) = self.chosen();
+        let trailing_from = shown.len();
+        shown.extend(leaf.map(|leaf| self.trailing_prompts(leaf, &shown)).unwrap_or_default());
+        let locals = self.local_commands(&shown);
+        let prompts = self.shown_prompts(&shown, trailing_from, &locals);
+        let mut messages = Vec::new();
+        if filter.include_compacted {
+            let compacted = self.full_conversation();
+            let before = compacted.len() - trailing_from.min(compacted.len());
+            messages.extend(compacted[..before].iter().filter_map(|entry| {
+                let role = role(&entry.row, entry.row.has(row::QUEUED), filter)?;
+                Some(MessageRef { entry: *entry, role, is_local_command: false })
+            }));
+        }
+        for (at, node) in shown.iter().enumerate() {
+            if let Some(role) = role(self.row(*node), prompts[at], filter) {
+                let entry = self.index.entry(*node);
+                messages.push(MessageRef { entry, role, is_local_command: locals[at] });
+            }
+        }
+        messages
+    }
+
+    /// Returns the messages of a subagent's transcript: its last message, and everything above it.
+    pub fn subagent_messages(&self) -> Vec<MessageRef> {
+        let last = self.nodes().filter(|node| self.row(*node).is_message()).max();
+        let chain = last.map(|last| self.chain(last)).unwrap_or_default();
+        let messages = chain.into_iter().filter_map(|node| {
+            let role = match self.row(node).kind() {
+                row::USER => MessageRole::User,
+                row::ASSISTANT => MessageRole::Assistant,
+                _ => return None,
+            };
+            Some(MessageRef { entry: self.index.entry(node), role, is_local_command: false })
+        });
+        messages.collect()
+    }
+
+    /// Which entries are the record or the output of a local command. Such a command begins with
+    /// a caveat for the model.
+    fn local_commands(&self, shown: &[u32]) -> Vec<bool> {
+        let mut locals = vec![false; shown.len()];
+        for (at, node) in shown.iter().enumerate() {
+            let caveat = self.row(*node);
+            if !(caveat.is(row::USER) && caveat.has(row::META) && caveat.has(row::CAVEAT)) {
+                continue;
+            }
+            let mut has_record = false;
+            for (next, node) in shown.iter().enumerate().skip(at + 1) {
+                let row = self.row(*node);
+                if row.is(row::ASSISTANT) {
+                    break;
+                }
+                if !row.is(row::USER) || row.has(row::META) {
+                    continue;
+                }
+                if row.has(row::COMMAND_RECORD) && !has_record {
+                    has_record = true;
+                } else if !(row.has(row::COMMAND_OUTPUT) && has_record) {
+                    break;
+                }
+                locals[next] = true;
+            }
+        }
+        locals
+    }
+
+    /// Which entries are prompts that joined a running turn and are shown: those that the CLI says
+    /// were absorbed, those that are followed by a reply, and those behind the leaf.
+    fn shown_prompts(&self, shown: &[u32], trailing_from: usize, locals: &[bool]) -> Vec<bool> {
+        let mut prompts = vec![false; shown.len()];
+        let mut is_reply = false;
+        for (at, node) in shown.iter().enumerate().rev() {
+            let row = self.row(*node);
+            prompts[at] = row.has(row::QUEUED) && (is_reply || at >= trailing_from);
+            if row.is(row::ASSISTANT) || row.has(row::TOOL_RESULT | row::INTERRUPTED) {
+                is_reply = true;
+            } else if row.is(row::USER) && !row.has(row::META | row::COMPACT_SUMMARY) && !locals[at]
+            {
+                is_reply = false;
+            }
+        }
+        self.apply_absorbed(shown, &mut prompts);
+        // A prompt is shown under the id that it was sent with, unless that is in use.
+        let mut used: Vec<u64> = shown.iter().map(|node| self.row(*node).id.prefix()).collect();
+        used.sort_unstable();
+        for (is_shown, node) in prompts.iter_mut().zip(shown).filter(|(is_shown, _)| **is_shown) {
+            let row = self.row(*node);
+            *is_shown = !row.has(row::HIDDEN_PROMPT);
+            if *is_shown && row.has(row::HAS_SOURCE) && row.response() != row.id.prefix() {
+                match used.binary_search(&row.response()) {
+                    Ok(_) => *is_shown = false,
+                    Err(at) => used.insert(at, row.response()),
+                }
+            }
+        }
+        prompts
+    }
+
+    /// Applies what the CLI says about prompts that were absorbed by a running turn: as many of
+    /// the newest copies of a prompt are shown as it was absorbed times.
+    fn apply_absorbed(&self, shown: &[u32], prompts: &mut [bool]) {
+        let mut counts: BTreeMap<(bool, u64), usize> = BTreeMap::new();
+        for row in self.index.rows.iter().filter(|row| row.has(row::ABSORBED)) {
+            *counts.entry(delivery_key(row)).or_default() += 1;
+        }
+        if counts.is_empty() {
+            return;
+        }
+        // Deliveries are counted over the whole file, messages over the conversation.
+        let rows = 0..self.index.row_count();
+        let all: Vec<u32> =
+            rows.filter(|at| self.is_part(*at) && self.row(*at).has(row::QUEUED)).collect();
+        for (key, count) in counts {
+            let is_copy = |node: &u32| {
+                let row = self.row(*node);
+                row.has(row::QUEUED)
+                    && row.has(row::HAS_DELIVERY | row::HAS_SOURCE)
+                    && delivery_key(row) == key
+            };
+            let mut copies: Vec<Key> = Vec::new();
+            for node in if key.0 { &all[..] } else { shown }.iter().filter(|node| is_copy(node)) {
+                let id = self.row(*node).id;
+                if !key.0 || !copies.contains(&id) {
+                    copies.push(id);
+                }
+            }
+            let newest = &copies[copies.len().saturating_sub(count)..];
+            for (is_shown, node) in prompts.iter_mut().zip(shown) {
+                if is_copy(node) {
+                    *is_shown = newest.contains(&self.row(*node).id);
+                }
+            }
+        }
+    }
+
+    /// The prompts that were queued behind the leaf and did not start a branch of their own.
+    fn trailing_prompts(&self, leaf: u32, conversation: &[u32]) -> Vec<u32> {
+        let mut inside = Bits::new(self.index.row_count());
+        for node in conversation {
+            inside.add(*node);
+        }
+        let has_queued = self.index.rows.iter().any(|row| row.has(row::QUEUED));
+        if !has_queued {
+            return Vec::new();
+        }
+        let others = self.other_branches(&inside);
+        let mut children: Vec<(u32, u32)> = Vec::new();
+        // Every copy of an entry counts here, not only the last one.
+        let rows = 0..self.index.row_count();
+        for node in rows.filter(|at| self.is_part(*at) && !self.row(*at).is_message()) {
+            let parents = [self.original_parent(node), self.parent_of(self.last(node))];
+            let differs = parents[0] != parents[1];
+            children.extend(parents[0].map(|parent| (parent, node)));
+            children.extend(parents[1].filter(|_| differs).map(|parent| (parent, node)));
+        }
+        children.sort_by_key(|(parent, node)| (*parent, self.row(*node).time()));
+        let mut found = Vec::new();
+        let mut stack = vec![leaf];
+        while let Some(copy) = stack.pop() {
+            let node = self.last(copy);
+            if copy != leaf {
+                if !inside.add(node) {
+                    continue;
+                }
+                if self.row(copy).has(row::QUEUED) && !others.has(node) {
+                    found.push(copy);
+                }
+            }
+            let start = children.partition_point(|(parent, _)| *parent < node);
+            let next = children[start..].iter().take_while(|(parent, _)| *parent == node);
+            let next: Vec<u32> =
+                next.map(|pair| pair.1).filter(|node| !inside.has(self.last(*node))).collect();
+            stack.extend(next.into_iter().rev());
+        }
+        found
+    }
+
+    /// The entries above messages that are not part of the conversation.
+    fn other_branches(&self, inside: &Bits) -> Bits {
+        let mut others = Bits::new(self.index.row_count());
+        for at in (0..self.index.row_count()).filter(|at| self.is_part(*at)) {
+            let row = self.row(at);
+            let is_main = row.is_message() && !row.has(row::SIDECHAIN | row::TEAM);
+            if !is_main || inside.has(self.last(at)) {
+                continue;
+            }
+            let mut next = self.original_parent(at);
+            while let Some(parent) = next.filter(|node| !inside.has(*node) && others.add(*node)) {
+                next = self.original_parent(parent);
+            }
+        }
+        others
+    }
+}
+
+/// What a prompt is counted by: its delivery if it has one, else the message that it was sent as.
+fn delivery_key(row: &Row) -> (bool, u64) {
+    let has_delivery = row.has(row::HAS_DELIVERY);
+    (has_delivery, if has_delivery { row.tool() } else { row.response() })
+}
+
+/// As what an entry is shown, if it is.
+fn role(row: &Row, is_shown_prompt: bool, filter: MessageFilter) -> Option<MessageRole> {
+    if row.has(row::SIDECHAIN | row::TEAM) {
+        return None;
+    }
+    if row.has(row::QUEUED) {
+        return is_shown_prompt.then_some(MessageRole::QueuedPrompt);
+    }
+    if row.has(row::META) && !row.has(row::SHOWN_ORIGIN) {
+        return None;
+    }
+    match row.kind() {
+        row::USER => Some(MessageRole::User),
+        row::ASSISTANT => Some(MessageRole::Assistant),
+        row::SYSTEM if filter.include_system => Some(MessageRole::System),
+        _ => None,
+    }
+}

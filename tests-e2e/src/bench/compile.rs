@@ -1,0 +1,195 @@
+//! How long programs that use an SDK take to build: `cargo xtask bench compile`.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::workspace::root;
+
+/// The columns of the table.
+pub const HEAD: &str =
+    "| program | dev, CPU seconds | release, CPU seconds | crates |\n|---|---|---|---|\n";
+
+/// A program that asks once and prints the answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Program {
+    /// The name of the row.
+    pub title: &'static str,
+    /// The dependency on the SDK; `{root}` is the directory of this workspace.
+    dependency: &'static str,
+    source: &'static str,
+    /// Whether it is built, or only its crates are counted.
+    is_built: bool,
+}
+
+const KIT: &str = r#"
+#[tokio::main]
+async fn main() -> claude_agent_kit::Result<()> {
+    let query = claude_agent_kit::query("Hello", claude_agent_kit::Options::new()).await?;
+    println!("{}", query.collect().await.into_result()?.text());
+    Ok(())
+}
+"#;
+
+const CLIENT_SDK: &str = r#"
+use claude_code::{ClaudeAgentOptions, InputPrompt, Message, query_stream};
+use futures::StreamExt as _;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let prompt = InputPrompt::Text("Hello".to_owned());
+    let mut messages = query_stream(prompt, Some(ClaudeAgentOptions::default()), None).await?;
+    while let Some(message) = messages.next().await {
+        if let Message::Result(result) = message? {
+            println!("{}", result.result.unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+"#;
+
+const AGENT_SDK: &str = r#"
+use claude_agent_sdk_rs::{Message, query_stream};
+use futures::StreamExt as _;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut messages = query_stream("Hello", None).await?;
+    while let Some(message) = messages.next().await {
+        if let Message::Result(result) = message? {
+            println!("{}", result.result.unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+"#;
+
+/// The programs that are compared.
+pub const PROGRAMS: [Program; 5] = [
+    Program {
+        title: "this SDK",
+        dependency: r#"claude-agent-kit = { path = "{root}/crates/claude-agent-kit" }"#,
+        source: KIT,
+        is_built: true,
+    },
+    Program {
+        title: "this SDK, no default features",
+        dependency: r#"claude-agent-kit = { path = "{root}/crates/claude-agent-kit", default-features = false }"#,
+        source: KIT,
+        is_built: true,
+    },
+    Program {
+        title: "this SDK, all features",
+        dependency: r#"claude-agent-kit = { path = "{root}/crates/claude-agent-kit", features = ["rmcp", "mock-api"] }"#,
+        source: KIT,
+        is_built: false,
+    },
+    Program {
+        title: "claude-code-client-sdk 0.1.46",
+        dependency: "claude-code-client-sdk = \"=0.1.46\"\nfutures = \"0.3\"",
+        source: CLIENT_SDK,
+        is_built: true,
+    },
+    Program {
+        title: "claude-agent-sdk-rs 0.6.4",
+        dependency: "claude-agent-sdk-rs = \"=0.6.4\"\nfutures = \"0.3\"",
+        source: AGENT_SDK,
+        is_built: true,
+    },
+];
+
+impl Program {
+    /// Builds the program from nothing in both profiles and returns its line of the table.
+    ///
+    /// # Errors
+    /// When a directory cannot be written or a command fails.
+    pub fn measure(&self) -> Result<String, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        self.write(folder.path()).map_err(|error| format!("{}: {error}", self.title))?;
+        let crates = count(folder.path())?;
+        let [dev, release] = if self.is_built {
+            // Each profile has its own directory below `target`, so neither build helps the other.
+            [cpu_seconds(folder.path(), "dev")?, cpu_seconds(folder.path(), "release")?]
+                .map(|seconds| format!("{seconds:.0}"))
+        } else {
+            ["", ""].map(str::to_owned)
+        };
+        Ok(format!("| {} | {dev} | {release} | {crates} |\n", self.title))
+    }
+
+    fn write(&self, folder: &Path) -> std::io::Result<()> {
+        let dependency = self.dependency.replace("{root}", &root().to_string_lossy());
+        let manifest = format!(
+            "[package]\nname = \"program\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+             [dependencies]\n{dependency}\n\
+             tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n\n\
+             [workspace]\n"
+        );
+        fs::write(folder.join("Cargo.toml"), manifest)?;
+        fs::create_dir(folder.join("src"))?;
+        fs::write(folder.join("src/main.rs"), self.source)
+    }
+}
+
+/// Counts the crates that are compiled for the program, build scripts and macros included.
+fn count(folder: &Path) -> Result<usize, String> {
+    let tree = run(Command::new("cargo")
+        .args(["tree", "--quiet", "--edges", "no-dev", "--prefix", "none"])
+        .current_dir(folder))?;
+    let crates: BTreeSet<Vec<&str>> =
+        tree.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+    Ok(crates.len().saturating_sub(1))
+}
+
+/// The user and system time of a build and of all its child processes.
+fn cpu_seconds(folder: &Path, profile: &str) -> Result<f64, String> {
+    // Dependencies are downloaded before, so that only compiling counts.
+    run(Command::new("cargo").args(["fetch", "--quiet"]).current_dir(folder))?;
+    // `times` writes the shell's own times and then those of its children.
+    let times = run(Command::new("sh")
+        .args(["-c", "cargo build --quiet --profile \"$1\" && times", "sh", profile])
+        .env("CARGO_TARGET_DIR", folder.join("target"))
+        .env("CARGO_INCREMENTAL", "0")
+        .env_remove("RUSTFLAGS")
+        .env_remove("RUSTC_WRAPPER")
+        .current_dir(folder))?;
+    let children = times
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split_whitespace().map(seconds).sum::<Option<f64>>());
+    children.ok_or_else(|| format!("the shell printed no times: {times:?}"))
+}
+
+/// Reads `1m2.5s`.
+fn seconds(text: &str) -> Option<f64> {
+    let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
+    Some(minutes.parse::<f64>().ok()? * 60.0 + seconds.parse::<f64>().ok()?)
+}
+
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{command:?} did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?} failed with {}", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn times_of_a_shell_are_read() {
+        assert_eq!(seconds("1m2.500s"), Some(62.5));
+        assert_eq!(seconds("0m0.04s"), Some(0.04));
+        assert_eq!(seconds("2.5"), None);
+    }
+}
