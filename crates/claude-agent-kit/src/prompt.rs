@@ -94,7 +94,7 @@ impl Prompt {
         FromHost::User(Box::new(message)).encode().map_err(|error| {
             Error::new(
                 ErrorKind::InvalidOptions,
-                format!("the prompt cannot be written as JSON ({error})"),
+                format!("failed to encode the prompt as JSON: {error}"),
             )
         })
     }

@@ -368,13 +368,13 @@ fn invalid_servers_are_all_reported_at_once() {
         let text = error.to_string();
         for expected in [
             "\"has space\" is not a valid server name",
-            "two tools named \"a\"",
-            "the argument of \"l\" is not an object",
+            "two tools are named \"a\"",
+            "the argument of tool \"l\" is not an object",
             "is not a valid tool name",
             "has 129 characters",
-            "ignores a server with the name `__proto__`",
-            "the tool \"lint\" of the server \"ide\"",
-            "the servers \"a\" and \"a__b\" both have a tool with the full name `mcp__a__b__c`",
+            "ignores a server named \"__proto__\"",
+            "tool \"lint\" of server \"ide\"",
+            "servers \"a\" and \"a__b\" both have a tool that the CLI names `mcp__a__b__c`",
             "limits.running_mcp_messages",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
@@ -382,7 +382,7 @@ fn invalid_servers_are_all_reported_at_once() {
         // A config file may define a server that the host has as well.
         let layers = Options::layered().file_text("a.json", r#"{"mcp": {"same": {}}}"#);
         let twice = layers.under(Options::new().mcp("same", ToolServer::new())).unwrap_err();
-        assert!(twice.to_string().contains("two servers named \"same\""), "{twice}");
+        assert!(twice.to_string().contains("two servers are named \"same\""), "{twice}");
         // A name of 65 characters is too long for a tool, but not for the CLI.
         assert_eq!(error.problems().len(), 9, "{text}");
     });

@@ -158,7 +158,7 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             "the host's callback failed: it panicked",
             "`b`: invalid type: string",
             "missing field `b`",
-            "cannot be written as JSON",
+            "cannot be encoded as JSON",
             "3",
         ]) {
             assert!(text.contains(expected), "{expected}: {text}");

@@ -80,16 +80,18 @@ impl Servers {
         let mut reasons = Vec::new();
         for (name, server) in &self.offered {
             if !names::is_name(name) {
-                reasons.push(format!("{name:?} is not a valid server name: {NAME}"));
+                reasons.push(format!("{name:?} is not a valid server name; help: {NAME}"));
             } else if name == "__proto__" {
-                reasons.push(format!("the CLI ignores a server with the name `{name}`"));
+                reasons.push(format!(
+                    "the CLI ignores a server named {name:?}; help: choose another name"
+                ));
             }
             // A config file may contain an external server of the same name.
             if settings.mcp_servers.iter().any(|(other, _)| other == name) {
-                reasons.push(format!("there are two servers named {name:?}"));
+                reasons.push(format!("two servers are named {name:?}; help: rename one of them"));
             }
             let own = server.problems().into_iter();
-            reasons.extend(own.map(|reason| format!("the server {name:?}: {reason}")));
+            reasons.extend(own.map(|reason| format!("server {name:?}: {reason}")));
         }
         reasons.extend(self.unreachable_tools());
         reasons.into_iter().map(|reason| Problem::new(&["mcp"], reason)).collect()
@@ -102,14 +104,15 @@ impl Servers {
         for (name, server) in &self.offered {
             for tool in server.tools() {
                 if let Some(reason) = names::never_offered(name, &tool) {
-                    reasons.push(format!("the tool {tool:?} of the server {name:?}: {reason}"));
+                    reasons.push(format!("tool {tool:?} of server {name:?}: {reason}"));
                 }
                 let whole = names::whole(name, &tool);
                 if let Some(other) = taken.insert(whole.clone(), name)
                     && other != name
                 {
                     reasons.push(format!(
-                        "the servers {other:?} and {name:?} both have a tool with the full name `{whole}`"
+                        "servers {other:?} and {name:?} both have a tool that the CLI names \
+                         `{whole}`; help: rename one of them"
                     ));
                 }
             }
@@ -182,7 +185,7 @@ async fn guarded(
     };
     // Dropped immediately: a cancelled call must not have further effects.
     let reply = cancel.clone().unless_cancelled(in_time).await;
-    reply.unwrap_or_else(|| Err("the request was cancelled".to_owned()))?.encode(id)
+    reply.unwrap_or_else(|| Err("the call was cancelled".to_owned()))?.encode(id)
 }
 
 impl fmt::Debug for Servers {

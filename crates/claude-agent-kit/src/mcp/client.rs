@@ -178,7 +178,7 @@ fn message(method: &str, params: Option<Json>) -> Extra {
 }
 
 fn session_ended(_: DriverGone) -> Error {
-    Error::new(ErrorKind::SessionStopped, "the session of the MCP server has ended")
+    Error::new(ErrorKind::SessionStopped, "the session of this MCP server has ended")
 }
 
 impl fmt::Debug for McpClient {

@@ -1,7 +1,7 @@
 //! The names of servers and tools, and how the CLI interprets them.
 
 /// The rule for the names of in-process servers and tools.
-pub(crate) const NAME: &str = "names have 1 to 64 letters, digits, `_` and `-`";
+pub(crate) const NAME: &str = "use 1 to 64 ASCII letters, digits, `_` and `-`";
 
 /// The maximum length of the full name of a tool. The CLI silently omits tools with longer names.
 const LONGEST: usize = 128;
@@ -28,14 +28,15 @@ pub(crate) fn never_offered(server: &str, tool: &str) -> Option<String> {
     if length > LONGEST {
         return Some(format!(
             "the full name `{}` has {length} characters, and the CLI ignores tools with more than \
-             {LONGEST}",
+             {LONGEST}; help: shorten the name",
             whole(server, tool)
         ));
     }
     let (editor, shown) = EDITOR;
     (server == editor && !shown.contains(&tool)).then(|| {
         format!(
-            "the CLI treats a server named {editor:?} as an editor and does not offer this tool"
+            "the CLI treats a server named {editor:?} as an editor and does not offer this tool; help: \
+             rename the server"
         )
     })
 }

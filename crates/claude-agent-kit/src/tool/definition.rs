@@ -161,13 +161,16 @@ impl Tool {
         let name = &self.name;
         let mut problems = Vec::new();
         if !names::is_name(name) {
-            problems.push(format!("{name:?} is not a valid tool name: {NAME}"));
+            problems.push(format!("{name:?} is not a valid tool name; help: {NAME}"));
         }
         if !is_object(&self.input) {
-            problems.push(format!("the argument of {name:?} is not an object; use a struct"));
+            problems.push(format!(
+                "the argument of tool {name:?} is not an object; help: use a struct"
+            ));
         }
         if self.output.as_ref().is_some_and(|output| !is_object(output)) {
-            problems.push(format!("the output of {name:?} is not an object; use a struct"));
+            problems
+                .push(format!("the output of tool {name:?} is not an object; help: use a struct"));
         }
         problems
     }

@@ -120,7 +120,7 @@ impl SharedTools {
         for server in self.servers() {
             problems.extend(changed.iter().filter_map(|tool| {
                 let reason = names::never_offered(&server, &tool.name)?;
-                Some(format!("the tool {:?}: {reason}", tool.name))
+                Some(format!("tool {:?}: {reason}", tool.name))
             }));
         }
         if !problems.is_empty() {
@@ -169,7 +169,7 @@ pub(super) fn problems(tools: &[Tool]) -> Vec<String> {
     for (index, tool) in tools.iter().enumerate() {
         problems.extend(tool.problems());
         if tools.iter().take(index).any(|other| other.name == tool.name) {
-            problems.push(format!("there are two tools named {:?}", tool.name));
+            problems.push(format!("two tools are named {:?}; help: rename one of them", tool.name));
         }
     }
     problems

@@ -19,7 +19,7 @@ pub trait ToolOutput: Send + 'static {
 impl<T: Serialize + Send + 'static> ToolOutput for T {
     fn into_result(self) -> Result<ToolResult, ToolError> {
         let json = Json::from_serialize(&self).map_err(|error| {
-            ToolError::new(format!("The result cannot be serialized as JSON: {error}"))
+            ToolError::new(format!("The result cannot be encoded as JSON: {error}"))
         })?;
         Ok(match json.text().as_bytes().first() {
             Some(b'"') => ToolResult::new().text(json.deserialize::<String>().unwrap_or_default()),
@@ -44,7 +44,7 @@ impl ToolOutput for ToolResult {
 /// let result = ToolResult::new().text("Here it is:").image("image/png", "iVBORw0KGgo=");
 /// ```
 #[derive(Clone, Default)]
-#[must_use = "a result has no effect until the function returns it"]
+#[must_use = "a result does nothing until the tool returns it"]
 pub struct ToolResult {
     content: Vec<Json>,
     structured: Option<Json>,

@@ -47,7 +47,7 @@ fn serializable_values_are_tool_results() {
 fn unserializable_value_is_an_error_result() {
     let strange = encoded(HashMap::from([((1, 2), 3)]));
     assert_eq!(strange["isError"], true);
-    assert!(strange["content"][0]["text"].as_str().unwrap().contains("cannot be written as JSON"));
+    assert!(strange["content"][0]["text"].as_str().unwrap().contains("cannot be encoded as JSON"));
     // `serde_json` turns numbers that JSON does not have into null.
     assert_eq!(encoded(f64::NAN)["content"], json!([]));
 }
