@@ -1,6 +1,6 @@
 //! Names of MCP servers and tools, and how the CLI treats them.
 
-/// The rule for names of in-process servers and tools.
+/// The rule for the names of in-process servers and tools.
 pub(crate) const NAME: &str = "use 1 to 64 ASCII letters, digits, `_` and `-`";
 
 /// The maximum length of the full name of a tool. The CLI silently ignores tools with longer names.

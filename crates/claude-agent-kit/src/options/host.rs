@@ -164,21 +164,21 @@ impl Options {
     /// Runs the CLI as this operating-system user: a name, or [`OsUser::ids`]. Default: the user of
     /// this process, which must be allowed to become another one.
     ///
-    /// The version probe runs as this user too. Variables of the host stay as the environment policy
-    /// says: set `HOME` with [`env`](Self::env). Supplementary groups of the user are not set.
+    /// The version probe runs as this user, too. The environment policy still applies, so set `HOME` with
+    /// [`env`](Self::env). The supplementary groups of the user are not set.
     #[cfg(unix)]
     pub fn user(self, user: impl Into<OsUser>) -> Self {
         self.change_host("user", |host| host.user = Some(user.into()))
     }
 
-    /// Sets how the CLI is reached. No executable is looked for then and no version checked.
-    /// Default: a process of this machine.
+    /// Sets the transport, which starts the CLI. With a transport, the SDK neither searches for an
+    /// executable nor checks its version. Replaces an earlier transport. Default: a local process.
     pub fn transport(self, transport: impl Transport) -> Self {
         self.change(|host| host.transport = Some(Arc::new(transport)))
     }
 
-    /// Sets how strictly the version of the CLI is checked. The CLI is run once for its version, per
-    /// process, executable and user. Default: [`VersionCheck::Required`].
+    /// Sets how strictly the version of the CLI is checked. `--version` is run once for each executable
+    /// and user in the lifetime of this process. Default: [`VersionCheck::Required`].
     pub fn version_check(self, check: VersionCheck) -> Self {
         self.change_host("version_check", |host| host.version_check = check)
     }

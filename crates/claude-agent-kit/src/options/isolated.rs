@@ -76,12 +76,13 @@ impl Options {
 /// Returns the absolute paths of the home directory and of the CLI's configuration directory.
 fn home(directory: &Path) -> Result<(String, String), &'static str> {
     if directory.as_os_str().is_empty() {
-        return Err("the directory is empty");
+        return Err("the directory is empty; help: pass a path");
     }
     let directory = path::absolute(directory)
-        .map_err(|_| "the directory is relative, and the working directory does not exist")?;
-    let text =
-        |path: &Path| path.to_str().map(str::to_owned).ok_or("the directory is not valid UTF-8");
+        .map_err(|_| "the directory is relative, and the working directory no longer exists; help: pass an absolute path")?;
+    let text = |path: &Path| {
+        path.to_str().map(str::to_owned).ok_or("the directory is not valid UTF-8, which environment variables require; help: pass another path")
+    };
     Ok((text(&directory)?, text(&directory.join(".claude"))?))
 }
 
