@@ -163,7 +163,7 @@ mod tests {
             s.system_prompt = Some(SystemPromptBase::Text("p".into()));
         });
         check(new().system_prompt(crate::SystemPrompt::default().append("a")), |s| {
-            s.append_system_prompt = Some("a".into())
+            s.append_system_prompt = Some("a".into());
         });
         check(new().betas(["b"]), |s| s.betas = vec!["b".into()]);
         check(new().include(Include::PARTIAL_MESSAGES), |s| s.include = Include::PARTIAL_MESSAGES);
@@ -225,7 +225,7 @@ mod tests {
             |s| s.exclude_dynamic_sections = Some(true),
         );
         check(new().system_prompt(crate::SystemPrompt::default().snapshot(false)), |s| {
-            s.system_prompt_snapshot = Some(false)
+            s.system_prompt_snapshot = Some(false);
         });
         check(new().plan_mode_instructions("p"), |s| {
             s.plan_mode_instructions = Some("p".into());
