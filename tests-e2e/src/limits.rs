@@ -59,7 +59,7 @@ claude-wire/src/session/backlog.rs
     soft: messages that wait for readers
     hard: the same while stdout has to be read
 claude-wire/src/session/background.rs
-    MAX_KNOWN_TASKS: background tasks of a query that are told apart
+    MAX_KNOWN_TASKS: background tasks of a query that are tracked individually
 claude-wire/src/session/handshake.rs
     MOST_SEEN: requests during the handshake that are recognised when the CLI repeats them
 claude-wire/src/session/machine.rs
@@ -104,7 +104,7 @@ claude-agent-kit/src/driver/stderr.rs
     QUIET: the rest of stderr after the end of a run
     MOST: the rest of stderr after the end of a run
 claude-agent-kit/src/driver/exit_watch.rs
-    MAX_PIPE_BYTES: stdout read after the exit before the run hears of the exit
+    MAX_PIPE_BYTES: stdout read after the exit before the exit is reported
 claude-agent-kit/src/diagnose/mod.rs
     TEXT_BYTES: a text with which the CLI refuses an operation, and the text of a warning
     QUOTED_CHARS: a text of the CLI that an error message quotes
