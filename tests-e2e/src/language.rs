@@ -144,6 +144,8 @@ impl PhraseCount {
 
 /// Returns the listed phrases in a line of prose or code; identifiers are split into words.
 fn phrases_in(line: &str) -> impl Iterator<Item = &'static str> {
+    // The method of `Option` is not prose.
+    let line = line.replace("is_none", "");
     let words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let text = words.fold(String::from(" "), |text, word| text + &word.to_lowercase() + " ");
     let count = move |phrase: &str| text.matches(&format!(" {phrase} ")).count();
@@ -167,6 +169,7 @@ mod tests {
             ["is no", "told", "nobody"]
         );
         assert_eq!(found("fn what_is_told_is_no_longer_kept() {"), ["told"]);
+        assert!(found("if value.is_none() {").is_empty());
         assert!(found("/// Returns the untold number of retold stories.").is_empty());
     }
 

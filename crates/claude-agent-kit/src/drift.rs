@@ -19,14 +19,14 @@ const MOST_OF_A_NAME: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
     /// Separate from the kinds: many unknown fields must not hide an unknown kind.
-    fields: Told,
-    kinds: Told,
+    fields: ReportedNames,
+    kinds: ReportedNames,
 }
 
 #[derive(Debug, Default)]
-struct Told(Mutex<BTreeSet<String>>);
+struct ReportedNames(Mutex<BTreeSet<String>>);
 
-impl Told {
+impl ReportedNames {
     fn is_first(&self, name: &str) -> bool {
         let mut reported = lock(&self.0);
         reported.len() < MAX_REPORTS && !reported.contains(name) && reported.insert(name.to_owned())

@@ -42,7 +42,7 @@ impl Reader {
                 Some(Piece::Line(line, mark)) => {
                     return Poll::Ready(Some(Ok(match Message::decode(line) {
                         Ok(message) => {
-                            self.tell_what_is_new(&message);
+                            self.report_unknown(&message);
                             Item::Message(message)
                         }
                         Err(malformed) => Item::Warning(self.warn(malformed, &mark)),
@@ -71,7 +71,7 @@ impl Reader {
     }
 
     /// Reports unknown fields that no other reader has reported, right after their message.
-    fn tell_what_is_new(&mut self, message: &Message) {
+    fn report_unknown(&mut self, message: &Message) {
         for warning in self.feed.drift().look_at(message).into_iter().rev() {
             self.warnings.tell(&warning);
             self.taken.push_front(Piece::Warning(warning));

@@ -1,7 +1,7 @@
 //! Hides secrets in texts of the CLI and of callbacks.
 //!
 //! The CLI repeats what it was given in its error messages, and these end up in errors, logs and bug
-//! reports. The guide's chapter on errors says what is masked and in which forms.
+//! reports. The guide's chapter on errors lists what is masked and in which forms.
 
 mod forms;
 mod search;

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::json::Extra;
 
-/// Decoding keeps the error type of `serde_json`, which says where the error is.
+/// Decoding keeps the error type of `serde_json`, which contains the position.
 pub(crate) type Error = serde_json::Error;
 
 /// The nesting that `serde_json` allows.

@@ -37,8 +37,8 @@ macro_rules! settings_struct {
     };
 }
 
-/// `Debug` with the names of the fields that are there, and without what stands in them: variables,
-/// headers, commands and prompts hold what nobody else should read.
+/// `Debug` with the names of the present fields, without their values: variables, headers, commands and
+/// prompts are confidential.
 macro_rules! names_only_debug {
     ($name:ident) => {
         impl ::std::fmt::Debug for $name {

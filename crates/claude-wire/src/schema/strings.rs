@@ -35,7 +35,7 @@ macro_rules! string_id {
         pub struct $name(::std::sync::Arc<str>);
 
         impl $name {
-            /// The id as it stands on the wire.
+            /// Returns the ID as on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -78,7 +78,7 @@ macro_rules! open_enum {
             /// The values that this enum knows.
             pub const KNOWN: &'static [&'static str] = &[$($value),+];
 
-            /// The value as it stands on the wire.
+            /// Returns the value as on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $( Self::$variant => $value, )+

@@ -1,4 +1,4 @@
-//! `wire_struct!`: a struct as it stands on the wire.
+//! `wire_struct!`: declares a struct of the wire.
 
 /// Declares a struct whose named fields are typed and whose other fields are kept in `extra`.
 ///
@@ -11,7 +11,7 @@ macro_rules! wire_struct {
     };
 }
 
-/// A [`wire_struct!`] that says itself what it shows in `Debug`.
+/// A [`wire_struct!`] with its own `Debug` implementation.
 macro_rules! silent_wire_struct {
     (
         $(#[$meta:meta])*

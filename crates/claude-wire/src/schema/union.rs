@@ -1,4 +1,4 @@
-//! `open_union!`: one of several structs, told apart by a tag, open to what is not known yet.
+//! `open_union!`: an enum of structs that are distinguished by a tag, with variants for unknown tags.
 
 use std::borrow::Cow;
 
@@ -117,7 +117,7 @@ fn tag_of(raw: &RawValue, tag: &str) -> Option<String> {
     Some(kind.into_owned())
 }
 
-/// Declares an enum of structs that are told apart by a tag.
+/// Declares an enum of structs that are distinguished by a tag.
 ///
 /// `by optional` lets the tag be absent: the member is then `Unknown` with an empty kind.
 ///

@@ -77,7 +77,7 @@ fn kind(facts: &Facts<'_>, is_queued_prompt: bool) -> u8 {
         "progress" => row::PROGRESS,
         "last-prompt" => row::LAST_PROMPT,
         "queue-operation" => row::QUEUE_OPERATION,
-        // What was said in a voice call is written as a system entry, and read as a prompt.
+        // The text of a voice call is written as a system entry, and read as a prompt.
         "system" if is_queued_prompt => row::ATTACHMENT,
         "system" if is_voice_call(facts) && !facts.has_fold => row::USER,
         "system" => row::SYSTEM,

@@ -139,7 +139,7 @@ wire_struct! {
 }
 
 wire_struct! {
-    /// The last prompt, and where the conversation goes on.
+    /// The last prompt, and where the conversation continues.
     #[derive(Default)]
     pub struct LastPromptEntry ["type" = "last-prompt"] {
         /// The prompt, shortened to 200 characters.
@@ -232,7 +232,7 @@ wire_struct! {
 }
 
 open_union! {
-    /// What an entry says. The CLI writes about 50 kinds; those without a type of their own are
+    /// The content of an entry. The CLI writes about 50 kinds; those without a type of their own are
     /// `Unknown`, with all of their fields.
     pub enum EntryBody by "type" {
         /// A prompt, a tool result, or text that the CLI inserted.
@@ -251,7 +251,7 @@ open_union! {
         AiTitle(AiTitleEntry) = "ai-title",
         /// The tag of the session.
         Tag(TagEntry) = "tag",
-        /// The last prompt, and where the conversation goes on.
+        /// The last prompt, and where the conversation continues.
         LastPrompt(LastPromptEntry) = "last-prompt",
         /// A summary of the session.
         Summary(SummaryEntry) = "summary",
@@ -274,7 +274,7 @@ open_union! {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What the entry says.
+    /// The content of the entry.
     pub body: EntryBody,
     raw: Bytes,
     is_repaired: bool,

@@ -206,7 +206,7 @@ fn skip<'a, A: MapAccess<'a>>(map: &mut A) -> Result<(), A::Error> {
     map.next_value::<IgnoredAny>().map(drop)
 }
 
-/// The string that a JSON text stands for, if it is one.
+/// Returns the string that a JSON text represents, if it is a string.
 fn string(raw: &RawValue) -> Option<Text<'_>> {
     let text = raw.get();
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
@@ -466,7 +466,7 @@ impl<'a> Fields<'a> for Uuids<'_, 'a> {
 
     fn element<S: SeqAccess<'a>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
         let Some(raw) = seq.next_element::<&'a RawValue>()? else { return Ok(false) };
-        // A value that is no string names no entry, as does an empty one.
+        // A value that is not a string names no entry, as does an empty one.
         self.0.push(string(raw).unwrap_or_default());
         Ok(true)
     }

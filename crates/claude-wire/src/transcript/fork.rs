@@ -102,7 +102,7 @@ impl<'p> Fork<'p> {
         Self { plan, ids, new_uuids, state_uuids, last, state: CarriedState::default() }
     }
 
-    /// Takes over what a state entry says. Entries of other sessions are ignored.
+    /// Takes over the content of a state entry. Entries of other sessions are ignored.
     pub fn carry(&mut self, bytes: &[u8]) {
         let Ok(fields) = fields(bytes) else { return };
         let text = |name: &str| fields.get(name).and_then(Json::as_str);

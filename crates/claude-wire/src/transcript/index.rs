@@ -22,7 +22,7 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 256 * 1024 * 1024;
 /// An index of the entries of one transcript, built from its bytes chunk by chunk.
 ///
 /// The index holds 56 bytes per entry, 24 per line that cannot be read, and 12 for each identifier
-/// that an entry lists beyond its first tool call. Besides, it buffers the line that is not
+/// that an entry lists beyond its first tool call. It also buffers the line that is not
 /// complete yet; lines that are whole within a chunk are read in place.
 ///
 /// ```
@@ -73,7 +73,7 @@ impl PartialLine {
     }
 }
 
-/// What a compaction says about the entries that it kept.
+/// The entries that a compaction preserved.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Boundary {
     pub(super) row: u32,
@@ -97,7 +97,7 @@ impl Boundary {
     }
 }
 
-/// Where the CLI goes on when it resumes a transcript.
+/// Where the CLI continues when it resumes a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checkpoint {
@@ -215,7 +215,7 @@ impl Index {
         Tree::new(self)
     }
 
-    /// Returns the newest checkpoint of the CLI: the entry at which the conversation goes on when
+    /// Returns the newest checkpoint of the CLI: the entry at which the conversation continues when
     /// it is resumed.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let row = self.rows.iter().rev().find(|row| row.has(row::HAS_LEAF))?;

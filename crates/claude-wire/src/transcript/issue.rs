@@ -47,7 +47,7 @@ pub enum IssueKind {
     Repaired,
     /// An entry whose `uuid` another entry further down repeats. The last one is used.
     Repeated,
-    /// An entry of another branch: left behind by a rewind, a retry, or a second writer.
+    /// An entry of another branch: abandoned by a rewind, a retry, or a second writer.
     OtherBranch,
     /// An entry from before the last compaction.
     BeforeCompaction,

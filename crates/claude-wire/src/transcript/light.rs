@@ -136,7 +136,7 @@ impl<'a> Ends<'a> {
     }
 
     /// Returns the session in which this one continues, if no prompt or finished response came
-    /// after the entry that says so.
+    /// after the entry that marks it.
     pub fn continued_in(&self) -> Option<String> {
         if !contains(self.tail, br#""type":"continued-in""#) {
             return None;

@@ -40,7 +40,7 @@ pub enum MessageRole {
 pub struct MessageFilter {
     /// Whether system entries are shown. Default: false.
     pub include_system: bool,
-    /// Whether the conversation goes on above compactions. Default: false, as in the TypeScript
+    /// Whether the conversation continues above compactions. Default: false, as in the TypeScript
     /// SDK.
     pub include_compacted: bool,
 }
@@ -132,8 +132,8 @@ impl Tree<'_> {
         locals
     }
 
-    /// Which entries are prompts that joined a running turn and are shown: those that the CLI says
-    /// were absorbed, those that are followed by a reply, and those behind the leaf.
+    /// Which entries are prompts that joined a running turn and are shown: those that the CLI marks
+    /// as absorbed, those that are followed by a reply, and those behind the leaf.
     fn shown_prompts(&self, shown: &[u32], trailing_from: usize, locals: &[bool]) -> Vec<bool> {
         let mut prompts = vec![false; shown.len()];
         let mut is_reply = false;
@@ -164,7 +164,7 @@ impl Tree<'_> {
         prompts
     }
 
-    /// Applies what the CLI says about prompts that were absorbed by a running turn: as many of
+    /// Applies the CLI's records of prompts that were absorbed by a running turn: as many of
     /// the newest copies of a prompt are shown as it was absorbed times.
     fn apply_absorbed(&self, shown: &[u32], prompts: &mut [bool]) {
         let mut counts: BTreeMap<(bool, u64), usize> = BTreeMap::new();

@@ -10,7 +10,7 @@
 //!   not one whole entry ([`Issue`]).
 //! - [`Tree`] chooses the conversation as the TypeScript SDK does, and gives every branch, the
 //!   history before compactions, and prompts that joined a running turn.
-//! - [`EntryRef`] says where an entry is; the caller reads those bytes and decodes them
+//! - [`EntryRef`] is the position of an entry; the caller reads those bytes and decodes them
 //!   ([`Entry::decode`]).
 //! - [`Ends`] gives what lists of sessions show, from the first and last bytes of a transcript;
 //!   [`SummaryData`] gives the same from entries as they are appended to a store.

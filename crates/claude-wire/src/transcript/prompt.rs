@@ -65,7 +65,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     rest.split_once(end).map(|(inner, _)| inner)
 }
 
-/// Whether the CLI inserted a text: one that begins with a tag, or says that a turn was
+/// Whether the CLI inserted a text: one that begins with a tag, or states that a turn was
 /// interrupted.
 fn is_inserted(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix("[Request interrupted by user") {

@@ -158,13 +158,13 @@ pub(crate) const FORK_BRIEFING: u32 = 1 << 11;
 /// A prompt that joined a running turn.
 pub(crate) const QUEUED: u32 = 1 << 12;
 pub(crate) const TOOL_RESULT: u32 = 1 << 13;
-/// A `queue-operation` that says that a prompt was absorbed by the running turn.
+/// A `queue-operation` for a prompt that was absorbed by the running turn.
 pub(crate) const ABSORBED: u32 = 1 << 14;
 /// Shown although it is meta, because of where it comes from.
 pub(crate) const SHOWN_ORIGIN: u32 = 1 << 15;
 /// A queued prompt that must not be shown as a message.
 pub(crate) const HIDDEN_PROMPT: u32 = 1 << 16;
-/// A user entry that says that the turn was interrupted.
+/// A user entry that marks an interrupted turn.
 pub(crate) const INTERRUPTED: u32 = 1 << 17;
 /// The three parts of a local command: its caveat, its record, its output.
 pub(crate) const CAVEAT: u32 = 1 << 18;
@@ -183,7 +183,7 @@ pub(crate) const HAS_SOURCE: u32 = 1 << 25;
 pub(crate) const REPAIRED: u32 = 1 << 26;
 /// A queued prompt with a delivery id.
 pub(crate) const HAS_DELIVERY: u32 = 1 << 27;
-/// A checkpoint that names a leaf, or says with `null` that there is none.
+/// A checkpoint that names a leaf, or none with `null`.
 pub(crate) const HAS_LEAF: u32 = 1 << 28;
 
 impl Row {

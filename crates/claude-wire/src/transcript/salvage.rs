@@ -94,7 +94,7 @@ fn value_length(bytes: &[u8]) -> Option<usize> {
     Some(values.into_iter::<IgnoredAny>().byte_offset())
 }
 
-/// So many places of a damaged line are tried.
+/// The maximum number of positions of a damaged line that are tried.
 const MAX_ATTEMPTS: usize = 4096;
 
 /// Where the next whole record begins inside of a damaged line.

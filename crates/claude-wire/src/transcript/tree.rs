@@ -3,7 +3,7 @@
 //! The rules are those of the TypeScript SDK: of entries with one `uuid` the last one counts, at
 //! the position of the first one where order matters; entries that a compaction preserved are
 //! linked again behind its summary; the conversation ends at the newest leaf and goes up to the
-//! root; results of parallel tool calls, which fork the tree, are put back into their response.
+//! root; results of parallel tool calls, which fork the tree, are returned to their response.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ impl<'i> Tree<'i> {
     }
 
     /// Returns the entries from the root to `entry`, inclusive. A compaction ends the path, as in
-    /// [`conversation`](Self::conversation); [`full_path`](Self::full_path) goes on above it.
+    /// [`conversation`](Self::conversation); [`full_path`](Self::full_path) continues above it.
     pub fn path(&self, entry: EntryRef) -> Vec<EntryRef> {
         self.entries(self.chain(self.node(entry)))
     }
@@ -468,7 +468,7 @@ impl<'t, 'i> Roots<'t, 'i> {
             if let Some(root) = self.known[at as usize] {
                 break root;
             }
-            // Until its end is known, a node on the path stands for a cycle.
+            // Until its end is known, a node on the path marks a cycle.
             self.known[at as usize] = Some(Root::Cycle);
             path.push(at);
             match self.tree.parent_of(at) {

@@ -31,7 +31,7 @@ pub(crate) fn in_fork(run: impl FnOnce()) {
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: this is the child. Nothing that it uses from here on owns one of them.
-        unsafe { close_unless_inherited(&pipes_besides(write.as_raw_fd())) };
+        unsafe { close_unless_inherited(&other_pipes(write.as_raw_fd())) };
         PANICS.store(write.as_raw_fd(), Ordering::Relaxed);
         let done = catch_unwind(AssertUnwindSafe(run));
         // SAFETY: always allowed.
@@ -77,7 +77,7 @@ fn install_hook() {
 }
 
 /// The pipes of this process but for one. Those of other tests must not be held open.
-fn pipes_besides(kept: RawFd) -> Vec<RawFd> {
+fn other_pipes(kept: RawFd) -> Vec<RawFd> {
     let is_pipe = |descriptor: &RawFd| {
         std::fs::read_link(format!("/proc/self/fd/{descriptor}"))
             .is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"))
@@ -131,20 +131,20 @@ pub(in crate::process) fn refuse_pidfd_open(errno: libc::c_int) {
 /// Not in `libc`.
 const F_SETSIG: libc::c_int = 10;
 
-/// A lease on a file: whoever executes the file hangs until the lease is dropped, at most for the
+/// A lease on a file: a process that executes the file hangs until the lease is dropped, at most for the
 /// time in `/proc/sys/fs/lease-break-time`.
 pub(in crate::process) struct Lease(File);
 
 impl Lease {
     pub(in crate::process) fn take(path: &Path) -> io::Result<Self> {
         let lease = Self(File::open(path)?);
-        // The signal that tells of a break; this one is ignored unless somebody handles it.
+        // The signal that reports a break; it is ignored by default.
         lease.fcntl(F_SETSIG, libc::SIGURG)?;
         lease.fcntl(libc::F_SETLEASE, libc::F_WRLCK)?;
         Ok(lease)
     }
 
-    /// Whether somebody hangs.
+    /// Returns whether a process hangs.
     pub(in crate::process) fn is_waited_for(&self) -> bool {
         self.fcntl(libc::F_GETLEASE, 0).unwrap() != libc::F_WRLCK
     }
