@@ -86,12 +86,12 @@ claude-agent-kit/src/session/operations/timeout.rs
     LONG_OPERATION_TIMEOUT: `McpHandle::call`
     SERVER_CONNECT_TIMEOUT: `McpHandle::call`
 claude-agent-kit/src/session/interrupt.rs
-    PAUSE: `Turn::interrupt`
+    RETRY_INTERVAL: `Turn::interrupt`
 claude-agent-kit/src/session/mcp.rs
-    FIRST_LOOK: `McpHandle::wait`, `McpHandle::wait_for`
-    LAST_LOOK: `McpHandle::wait`, `McpHandle::wait_for`
-    SOON: pauses between these status requests
-    SELDOM: pauses between these status requests
+    FIRST_TIMEOUT: `McpHandle::wait`, `McpHandle::wait_for`
+    LATER_TIMEOUT: `McpHandle::wait`, `McpHandle::wait_for`
+    FIRST_INTERVAL: pauses between these status requests
+    MAX_INTERVAL: pauses between these status requests
 claude-agent-kit/src/hook/event.rs
     DEFAULT_TIMEOUT: a hook
 claude-agent-kit/src/callback/registry.rs
@@ -141,7 +141,7 @@ const OTHER_ROWS: &[&str] = &[
 const OTHER_DURATIONS: [&str; 3] = ["(number)", "($seconds)", "(365 * 24 * 3600)"];
 
 /// Files that are built for tests only.
-const TESTS: [&str; 3] = ["tests", "fixture.rs", "every_event.rs"];
+const TESTS: [&str; 4] = ["tests", "messages", "fixture.rs", "every_event.rs"];
 
 /// A limit: the file, the name of the declaration and the row of the guide.
 type Limit = (&'static str, &'static str, &'static str);
