@@ -75,8 +75,8 @@ claude-wire/src/frame.rs
     KEPT_OF_OVERSIZED: what is kept of a longer line
 claude-wire/src/envelope/scan.rs
     MAX_STRINGS: messages that one result may name
-claude-wire/src/schema/depth.rs
-    MAX_DEPTH: levels of content inside content
+claude-wire/src/schema/reader.rs
+    MAX_CONTENT: levels of content inside content
 claude-agent-kit/src/session/operations/timeout.rs
     OPERATION_TIMEOUT: an operation, from its write
     OPERATION_TIMEOUT: `McpHandle::call`
@@ -102,7 +102,7 @@ claude-agent-kit/src/driver/callback_tasks.rs
     BLOCKED: a callback that holds its thread
 claude-agent-kit/src/driver/stderr.rs
     QUIET: the rest of stderr after the end of a run
-    MOST: the rest of stderr after the end of a run
+    MAX_WAIT: the rest of stderr after the end of a run
 claude-agent-kit/src/driver/exit_watch.rs
     MAX_PIPE_BYTES: stdout read after the exit before the run hears of the exit
 claude-agent-kit/src/diagnose/mod.rs
