@@ -123,7 +123,7 @@ impl RunGroup {
 }
 
 impl Group {
-    /// Tells all runs to stop and returns those that will end.
+    /// Stops all runs and returns those that will end.
     fn stop_all(&self, closes: bool) -> Vec<u64> {
         let mut state = lock(&self.state);
         state.is_closed |= closes;
@@ -136,7 +136,7 @@ impl Group {
                 // A driver that is gone has left its process to the reaper thread.
                 let _ = commands.send(Event::Stop);
             }
-            // A start in progress is refused by a closed group, and goes on otherwise.
+            // A closed group rejects a start in progress; otherwise the start continues.
             if run.is_some() || is_closed {
                 ending.push(number);
             }

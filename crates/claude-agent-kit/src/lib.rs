@@ -49,7 +49,8 @@ mod json_object;
 mod lock;
 mod mask;
 pub mod mcp;
-#[cfg(all(test, target_os = "linux", feature = "config", feature = "tools"))]
+#[cfg(test)]
+#[cfg(all(target_os = "linux", feature = "config", feature = "tools"))]
 mod messages;
 mod options;
 mod panics;

@@ -1,4 +1,4 @@
-//! One-shot queries: ask, and stream the answer.
+//! One-shot queries.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -26,22 +26,22 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::warning::Warning;
 
-/// Asks, and gives the stream of the answer.
+/// Sends a prompt and returns the stream of messages.
 ///
-/// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it waits for the
+/// With [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) the call waits for the
 /// handshake, because the CLI may have to be started a second time.
 ///
-/// The CLI runs from here until its run is over: a result came and no background agent works any
-/// more. The stream ends then. Dropping it, or [`QueryStream::close`], ends the CLI before.
+/// The CLI runs until it has sent a result and no background agent is running. The stream ends then.
+/// Dropping the stream, or [`QueryStream::close`], ends the CLI early.
 ///
 /// # Errors
-/// What keeps the CLI from being started: [`CliNotFound`](crate::ErrorKind::CliNotFound), a version that
-/// will not do, [`InvalidOptions`](crate::ErrorKind::InvalidOptions) with everything that is wrong,
-/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed), [`NoRuntime`](crate::ErrorKind::NoRuntime). What comes later
-/// comes from the stream.
+/// Errors of the start: [`CliNotFound`](crate::ErrorKind::CliNotFound), an unsupported version,
+/// [`InvalidOptions`](crate::ErrorKind::InvalidOptions) with every problem,
+/// [`SpawnFailed`](crate::ErrorKind::SpawnFailed), [`NoRuntime`](crate::ErrorKind::NoRuntime). The stream
+/// returns later errors.
 ///
 /// # Cancel safety
-/// Dropping the future leaves no process behind.
+/// Dropping the future ends the process that it started.
 ///
 /// # Panics
 /// On a Tokio runtime whose I/O or time driver is not enabled.
@@ -51,7 +51,7 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
     let stream = query_once(prompt.clone(), &options).await?;
     match stream.handles.ready().await {
         Err(error) if fallback.is_for(&error) => query_once(prompt, &fallback.options).await,
-        // The stream says what else happened.
+        // The stream returns other errors.
         Ok(()) | Err(_) => Ok(stream),
     }
 }
@@ -71,16 +71,15 @@ async fn query_once(prompt: Prompt, options: &Options) -> Result<QueryStream> {
     })
 }
 
-/// The answer to a query: messages and warnings as they come.
+/// The messages and warnings of a query, in order.
 ///
-/// An `Err` is always the last item; what can be survived is a warning. After the end the stream
-/// gives `None` for ever.
+/// An `Err` is always the last item; other problems are warnings. After the end the stream returns `None`.
 pub struct QueryStream {
     handles: Handles,
     /// `None` once the CLI is being ended.
     guard: Option<RunGuard>,
     reader: Reader,
-    /// How many results were read.
+    /// The number of results that were read.
     results: u64,
     uncounted: Uncounted,
     session_id: Option<SessionId>,
@@ -88,10 +87,10 @@ pub struct QueryStream {
 }
 
 impl QueryStream {
-    /// The next item; `None` at the end.
+    /// Returns the next item; `None` at the end.
     ///
     /// # Errors
-    /// What ended the run before its result, once, as the last item.
+    /// Why the run ended before its result, once, as the last item.
     ///
     /// # Cancel safety
     /// Dropping the future loses no item.
@@ -109,8 +108,8 @@ impl QueryStream {
 
     /// Returns whether the query continues an earlier conversation, or a copy of one. `None` before the
     /// handshake is done, and for [`Conversation::latest`](crate::Conversation::latest), where the CLI
-    /// does not say. After [`Conversation::resume_or_start`](crate::Conversation::resume_or_start) it
-    /// tells the two apart.
+    /// does not report it. Distinguishes the two cases of
+    /// [`Conversation::resume_or_start`](crate::Conversation::resume_or_start).
     pub fn is_resumed(&self) -> Option<bool> {
         self.handles.is_resumed()
     }
@@ -136,22 +135,22 @@ impl QueryStream {
         &self.handles.mask
     }
 
-    /// The process of the CLI, if it is one of this machine.
+    /// Returns the process ID of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.handles.pid
     }
 
-    /// Ends the CLI and waits until it has ended; gives how. What was not read is dropped, and the
-    /// stream is at its end. Closing again changes nothing.
+    /// Ends the CLI, waits for its exit and returns the exit status. Unread items are discarded, and the
+    /// stream is at its end. Closing again has no effect.
     ///
     /// # Cancel safety
-    /// Dropping the future does not stop the end of the CLI.
+    /// Dropping the future does not stop the shutdown of the CLI.
     pub async fn close(&mut self) -> Option<Exit> {
         self.release();
         poll_fn(|context| self.handles.feed.poll_over(context)).await.exit
     }
 
-    /// Everything until the end, with the error that was the end of it, if one was.
+    /// Collects all items until the end, and the error that ended the run, if there is one.
     ///
     /// # Cancel safety
     /// Dropping the future ends the CLI.
@@ -196,7 +195,7 @@ impl QueryStream {
         Poll::Ready(Some(item))
     }
 
-    /// Why the run ended before its result, if it did.
+    /// Returns why the run ended before its result, if it did.
     fn end_error(&self) -> Option<Error> {
         let feed = self.reader.feed();
         let is_stopped = self.results == 0 && feed.over().is_some_and(|over| over.stopped);
@@ -204,7 +203,7 @@ impl QueryStream {
     }
 
     fn look_at(&mut self, message: &Message) {
-        // Also one that does not decode.
+        // Also a result that cannot be decoded.
         if message.body.kind() == Some("result") {
             self.results += 1;
         }
@@ -216,7 +215,7 @@ impl QueryStream {
         }
     }
 
-    /// Reads no more and lets the CLI end.
+    /// Stops reading and ends the CLI.
     fn release(&mut self) {
         self.done = true;
         self.reader.release();
@@ -258,15 +257,15 @@ pub(crate) fn no_result() -> Error {
         .with_help("check the warnings of the run")
 }
 
-/// Everything that a query gave.
+/// The items and the outcome of a query.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Collected {
     /// Messages and warnings, in order.
     pub items: Vec<Item>,
-    /// What ended the run before its result, if something did.
+    /// Why the run ended before its result, if it did.
     pub error: Option<Error>,
-    /// What the run cost. Not complete if it was cut off.
+    /// The cost of the run. Not complete if the run ended early.
     pub cost: Cost,
     /// Why the turn of the last result failed.
     failure: Option<Error>,
@@ -285,9 +284,9 @@ impl Serialize for Collected {
 }
 
 impl Collected {
-    /// Returns everything that a run gave which succeeded, and why it failed otherwise.
+    /// Returns `self` if the run succeeded, and its error otherwise.
     ///
-    /// A run that the API refused, or that reached a limit, has a result all the same.
+    /// A run that the API rejected, or that reached a limit, has a result too.
     ///
     /// ```no_run
     /// # use claude_agent_kit::{Options, query};
@@ -299,9 +298,9 @@ impl Collected {
     /// ```
     ///
     /// # Errors
-    /// What ended the run before its result, [`NoResult`](ErrorKind::NoResult) if it ended without one,
-    /// and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result is
-    /// that of a failure.
+    /// Why the run ended before its result, [`NoResult`](ErrorKind::NoResult) if it ended without one,
+    /// and the errors of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result) if its last result
+    /// is an error.
     pub fn into_result(mut self) -> Result<Self> {
         if let Some(error) = self.error.take().or_else(|| self.failure.take()) {
             return Err(error);
@@ -312,12 +311,12 @@ impl Collected {
         Ok(self)
     }
 
-    /// Returns the session, with which the conversation can be resumed.
+    /// Returns the ID of the session, for resuming the conversation.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.messages().filter_map(Message::session_id).last()
     }
 
-    /// The messages.
+    /// Returns the messages.
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         self.items.iter().filter_map(Item::message)
     }
@@ -332,12 +331,12 @@ impl Collected {
         self.messages().flat_map(Message::tool_results)
     }
 
-    /// The warnings.
+    /// Returns the warnings.
     pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
         self.items.iter().filter_map(Item::warning)
     }
 
-    /// The last result. It may be that of a failure: see [`Self::into_result`].
+    /// Returns the last result, which may be an error: see [`Self::into_result`].
     pub fn result(&self) -> Option<&ResultMessage> {
         let results = self.messages().filter_map(|message| match &message.body {
             Body::Result(result) => Some(&**result),
@@ -346,7 +345,7 @@ impl Collected {
         results.last()
     }
 
-    /// What the model said in its main conversation, without what subagents said.
+    /// Returns the text of the model in the main conversation, without that of subagents.
     pub fn text(&self) -> String {
         let answers = self.messages().filter_map(|message| match &message.body {
             Body::Assistant(answer) => {

@@ -27,10 +27,10 @@ use crate::warning::Warning;
 
 /// The turn of a user message: a stream of its items, from its start to its result.
 ///
-/// The CLI decides how messages become turns: one that is sent while a turn runs may join it, and
-/// messages that wait may share one. Then several turns have the same items and the same result.
+/// The CLI decides how messages become turns: a message that is sent during a turn may join it, and
+/// queued messages may share a turn. Several turns then have the same items and the same result.
 ///
-/// Dropping a turn does not disturb the session.
+/// Dropping a turn does not affect the session.
 pub struct Turn {
     session: Session,
     id: MessageId,
@@ -41,14 +41,14 @@ pub struct Turn {
     uncounted: Uncounted,
     text: String,
     warnings: Vec<Warning>,
-    /// How long the CLI last waited to ask the API again.
+    /// The delay before the last retry of the CLI.
     retry_delay: Option<Duration>,
     /// The error that was its last item.
     error: Option<Error>,
     done: bool,
 }
 
-/// What the driver knows a turn by.
+/// The turn as the driver knows it.
 #[derive(Debug)]
 pub(crate) struct TurnSlot {
     pub(crate) id: MessageId,
@@ -59,15 +59,15 @@ pub(crate) struct TurnSlot {
     began: Instant,
 }
 
-/// How far a turn has come.
+/// The progress of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The CLI has not begun it.
+    /// The turn has not begun.
     Waiting,
     Started,
-    /// The CLI dropped the message.
+    /// The CLI discarded the message.
     Cancelled,
-    /// It has its result, or will have none.
+    /// The turn has its result, or will have none.
     Ended,
 }
 
@@ -83,7 +83,7 @@ impl TurnSlot {
     }
 
     fn change(&self, phase: Phase) {
-        // Whoever waits for it has a waker of the host.
+        // This runs wakers of the host.
         if panics::catch(|| self.phase.send_replace(phase)).is_err() {
             tracing::warn!("a waker of the host's executor panicked");
         }
@@ -104,24 +104,24 @@ impl TurnSlot {
     }
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TurnOutcome {
-    /// What the model said in its main conversation.
+    /// The text of the model in the main conversation.
     pub text: String,
-    /// The result. It may be that of a failure: see [`Self::into_result`].
+    /// The result message, which may be an error: see [`Self::into_result`].
     pub result: Box<ResultMessage>,
-    /// What the turn cost: everything that the CLI counted since the result before. The result
-    /// itself has totals of the conversation.
+    /// The cost of the turn: everything that the CLI counted since the previous result. The result
+    /// message has the totals of the conversation.
     pub cost: Cost,
-    /// The other messages of this session that waited for this result. Text and cost are those of
-    /// all of them.
+    /// The other messages of this session that share this result. Text and cost are those of all of
+    /// them.
     pub shared_with: Vec<MessageId>,
-    /// Whether the CLI confirmed that the result is for this message. Older CLIs do not say so; then it
-    /// is the result of the oldest message that was pending.
+    /// Whether the CLI confirmed that the result is for this message. Older CLIs do not confirm
+    /// it; then the result is assigned to the oldest pending message.
     pub is_confirmed: bool,
-    /// The warnings that came during the turn.
+    /// The warnings of the turn.
     pub warnings: Vec<Warning>,
     failure: Option<Error>,
 }
@@ -142,15 +142,15 @@ impl Serialize for TurnOutcome {
 }
 
 impl TurnOutcome {
-    /// Returns the session, with which the conversation can be resumed.
+    /// Returns the ID of the session, for resuming the conversation.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.result.session_id.as_ref()
     }
 
-    /// Returns the outcome of a turn that succeeded, and why it failed otherwise.
+    /// Returns `self` if the turn succeeded, and its error otherwise.
     ///
-    /// A turn that the API refused, that was interrupted or that reached a limit has a result all the
-    /// same, and [`Turn::finish`] is `Ok` for it.
+    /// A turn that the API rejected, that was interrupted or that reached a limit has a result too, and
+    /// [`Turn::finish`] returns `Ok` for it.
     ///
     /// ```no_run
     /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
@@ -196,12 +196,12 @@ impl Turn {
         }
     }
 
-    /// The message that the turn is for, as `rewind_files` wants it.
+    /// Returns the ID of the message of the turn, as `rewind_files` expects it.
     pub fn message_id(&self) -> &MessageId {
         &self.id
     }
 
-    /// Returns what the turn has cost. Before its result, and when it ends without one, these are the
+    /// Returns the cost of the turn. Before its result, and when it ends without one, these are the
     /// tokens of the messages that were read, without dollars and not complete.
     pub fn cost(&self) -> Cost {
         let so_far = || Cost::at_least(self.uncounted.tokens());
@@ -212,11 +212,11 @@ impl Turn {
         }
     }
 
-    /// The next item of the turn; `None` after its result.
+    /// Returns the next item of the turn; `None` after its result.
     ///
     /// # Errors
-    /// Once, as the last item: [`TurnCancelled`](ErrorKind::TurnCancelled) when the CLI dropped the
-    /// message, why the session ended when it did, [`Lagged`](ErrorKind::Lagged).
+    /// Once, as the last item: [`TurnCancelled`](ErrorKind::TurnCancelled) when the CLI discarded the
+    /// message, [`Lagged`](ErrorKind::Lagged), or the error that ended the session.
     ///
     /// # Cancel safety
     /// Dropping the future loses no item.
@@ -224,47 +224,47 @@ impl Turn {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// Withdraws the message if its turn has not begun. Says whether it could be.
+    /// Cancels the message if its turn has not begun. Returns whether it was cancelled.
     ///
-    /// Right after [`Session::send`] the CLI may not have the message yet. It then says that it
-    /// could not be withdrawn, and drops it when it comes: the turn ends with
-    /// [`TurnCancelled`](ErrorKind::TurnCancelled). [`Self::interrupt`] tells the two apart.
+    /// Right after [`Session::send`] the CLI may not have received the message yet. This then returns
+    /// `false`, and the CLI discards the message when it arrives: the turn ends with
+    /// [`TurnCancelled`](ErrorKind::TurnCancelled). [`Self::interrupt`] distinguishes the two cases.
     ///
     /// # Errors
     /// Those of every operation.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have withdrawn the message.
+    /// If the future is dropped, the message may or may not be cancelled.
     pub async fn cancel(&self) -> Result<bool> {
         let answer = self.session.cancel_message(self.id.clone()).await?;
         Ok(answer.cancelled.unwrap_or(false))
     }
 
-    /// Ends this message's turn: withdraws the message while it waits, interrupts the turn once it
-    /// runs. Says which of it happened.
+    /// Ends the turn of this message: cancels the message while it is queued, interrupts the turn once it
+    /// is running. Returns which of the two happened.
     ///
-    /// Works at any time, also right after [`Session::send`], before the CLI has begun. A turn that
-    /// several messages share ends for all of them. An interrupt cannot name its turn: if this one
-    /// ends by itself and the next one begins just when the interrupt comes, that one is hit.
+    /// Works at any time, also right after [`Session::send`]. A turn that several messages share ends for
+    /// all of them. An interrupt cannot name its turn: if this turn ends and the next one begins just
+    /// before the interrupt arrives, the next one is interrupted.
     ///
     /// # Errors
     /// Those of every operation.
     ///
     /// # Cancel safety
-    /// Dropping the future may or may not have ended the turn.
+    /// If the future is dropped, the turn may or may not be interrupted.
     pub async fn interrupt(&self) -> Result<TurnInterruption> {
         self.session.interrupt_turn(&self.id, self.phase.clone()).await
     }
 
-    /// Waits for the result, and gives what came of the turn. What was taken with
-    /// [`Self::next`] before counts too. A turn that failed has a result too:
-    /// [`TurnOutcome::into_result`] tells the two apart.
+    /// Waits for the result and returns the outcome of the turn, including the items that
+    /// [`Self::next`] has returned. A turn that failed has a result too: see
+    /// [`TurnOutcome::into_result`].
     ///
     /// # Errors
-    /// As for [`Self::next`].
+    /// Those of [`Self::next`].
     ///
     /// # Cancel safety
-    /// Dropping the future drops the turn; the session goes on.
+    /// Dropping the future drops the turn; the session continues.
     pub async fn finish(mut self) -> Result<TurnOutcome> {
         while let Some(item) = self.next().await {
             item?;
@@ -341,7 +341,7 @@ impl Turn {
         lock(&self.end).clone()
     }
 
-    /// Why a turn came to its end, if not by its result.
+    /// Returns why the turn ended without a result, if it did.
     fn end_error(&self) -> Option<Error> {
         match self.ended() {
             Some(TurnEnd::Result { .. }) => None,

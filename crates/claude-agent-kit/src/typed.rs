@@ -19,17 +19,17 @@ use crate::tool::{is_object, read, schema};
 use crate::turn::{Turn, TurnOutcome};
 use crate::warning::Warning;
 
-/// An answer of a type, with what it took to get it.
+/// A typed answer with its result and cost.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Typed<T> {
     /// The answer.
     pub value: T,
-    /// The result that has it, with the session, the usage and the duration.
+    /// The result message with the answer.
     pub result: Box<ResultMessage>,
-    /// What the answer cost.
+    /// The cost of the answer.
     pub cost: Cost,
-    /// The warnings that came meanwhile.
+    /// The warnings of the run or turn.
     pub warnings: Vec<Warning>,
 }
 
@@ -47,16 +47,16 @@ impl<T: Serialize> Serialize for Typed<T> {
 }
 
 impl<T> Typed<T> {
-    /// Returns the session, with which the conversation can be resumed.
+    /// Returns the ID of the session, for resuming the conversation.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.result.session_id.as_ref()
     }
 }
 
-/// Asks, and gives the answer as a value of this type.
+/// Sends a prompt and returns the answer as a value of type `T`.
 ///
-/// The model is told the schema of the type, comments included, and held to it by the CLI. The
-/// schema replaces [`output_schema`](Options::output_schema).
+/// The CLI passes the schema of the type, with its doc comments, to the model and validates the answer.
+/// The schema replaces [`output_schema`](Options::output_schema).
 ///
 /// ```no_run
 /// use claude_agent_kit::schemars::{self, JsonSchema};
@@ -77,11 +77,11 @@ impl<T> Typed<T> {
 /// ```
 ///
 /// # Errors
-/// - Those of [`query`](query()), and what ended the run before its result.
+/// - Those of [`query`](query()), and the error that ended the run before its result.
 /// - Those of [`Collected::into_result`](crate::Collected::into_result) when the run failed.
-/// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no value;
-///   [`Error::output`] has its text.
-/// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not fit
+/// - [`NoStructuredOutput`](ErrorKind::NoStructuredOutput) when the result has no structured
+///   output; [`Error::output`] has its text.
+/// - [`StructuredOutputMismatch`](ErrorKind::StructuredOutputMismatch) when the value does not match
 ///   the type; [`Error::value`] has it.
 ///
 /// # Cancel safety
@@ -106,7 +106,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
         };
         delay = retry_delay(&message.body).or(delay);
         if let Body::Result(last) = message.body {
-            // The last one that has a value counts: work in the background may add a turn.
+            // The last result with a value counts: background work may add a turn.
             let has_value = |result: &ResultMessage| result.structured_output.is_some();
             if has_value(&last) || !result.as_deref().is_some_and(has_value) {
                 result = Some(last);
@@ -127,8 +127,8 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
 }
 
 impl Turn {
-    /// Waits for the result, and gives the answer as a value of this type. The session must have
-    /// been started for it ([`Options::answer_as`]).
+    /// Waits for the result and returns the answer as a value of type `T`. The session must have been
+    /// started with [`Options::answer_as`].
     ///
     /// # Errors
     /// - As for [`Self::next`], and those of [`TurnOutcome::into_result`](crate::TurnOutcome::into_result)
@@ -139,7 +139,7 @@ impl Turn {
     ///   fit the type; [`Error::value`] has it.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the turn; the session goes on.
+    /// Dropping the future drops the turn; the session continues.
     pub async fn finish_as<T: DeserializeOwned + JsonSchema>(self) -> Result<Typed<T>> {
         let outcome = self.finish().await?;
         match value_of(&outcome.result) {
@@ -156,17 +156,17 @@ impl Turn {
 }
 
 impl Options {
-    /// Has every answer come as a value of this type: sets
-    /// [`output_schema`](Self::output_schema) to its schema. [`Turn::finish_as`] gives the value.
+    /// Requests every answer as a value of type `T`: sets [`output_schema`](Self::output_schema) to its
+    /// schema. [`Turn::finish_as`] returns the value.
     pub fn answer_as<T: DeserializeOwned + JsonSchema>(self) -> Self {
         let own = schema::<T>();
-        // Models can only be held to objects.
+        // The CLI accepts schemas of objects only.
         let asked = if is_object(&own) { own } else { schema::<Wrapped<T>>() };
         self.output_schema(asked)
     }
 }
 
-/// What an answer that is no object is asked for in.
+/// The object around an answer that is not an object.
 #[derive(JsonSchema)]
 #[schemars(crate = "schemars")]
 struct Wrapped<T> {
@@ -179,7 +179,7 @@ pub(crate) fn value_of<T: DeserializeOwned + JsonSchema>(result: &ResultMessage)
     let inner = if is_object(&schema::<T>()) {
         Some(output.clone())
     } else {
-        // A value that may be null may be left out.
+        // A value that may be null may be omitted.
         let fields = output.deserialize::<Extra>().ok();
         fields.map(|fields| fields.get("value").cloned().unwrap_or_default())
     };

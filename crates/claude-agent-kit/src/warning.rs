@@ -199,9 +199,9 @@ impl fmt::Debug for Warning {
 }
 
 impl Warning {
-    /// Creates the warning for a notice of the session machine.
-    pub(crate) fn of(notice: RunWarning) -> Self {
-        match notice {
+    /// Creates the warning for one of the session machine.
+    pub(crate) fn of(warning: RunWarning) -> Self {
+        match warning {
             RunWarning::Malformed(malformed) => {
                 Self::new(WarningCode::Malformed, format!("{malformed}; the line was ignored"))
                     .with(|facts| facts.line = Some(malformed.line))
@@ -244,35 +244,44 @@ impl Warning {
                 Self::new(WarningCode::ExitWithoutResult, message)
             }
             RunWarning::EmptyOutput => Self::new(WarningCode::EmptyOutput, EMPTY_OUTPUT),
-            RunWarning::CallbackFailed { request, reason, denied } => {
-                let outcome = outcome(denied);
-                let message = format!("the callback failed ({request}): {reason}; {outcome}");
-                Self::new(WarningCode::CallbackFailed, message)
-            }
-            RunWarning::CallbackTimedOut { request, timeout, denied } => {
-                let outcome = outcome(denied);
-                let message = format!(
-                    "the callback did not return within {timeout:?} ({request}); {outcome}; help: increase \
-                     the timeout"
-                );
-                Self::new(WarningCode::CallbackTimedOut, message)
-            }
-            RunWarning::CallbackOverload { request } => {
-                let message = format!(
-                    "too many callbacks in flight ({request}); the request was denied; help: increase \
-                     `Limits::running_callbacks`"
-                );
-                Self::new(WarningCode::CallbackRefused, message)
-            }
-            RunWarning::UnsupportedRequest { request, response } => {
-                let message = format!(
-                    "no handler is registered for `{request}`; replied to the CLI: {response}"
-                );
-                Self::new(WarningCode::UnansweredRequest, message)
-            }
+            RunWarning::CallbackFailed { .. }
+            | RunWarning::CallbackTimedOut { .. }
+            | RunWarning::CallbackOverload { .. }
+            | RunWarning::UnsupportedRequest { .. } => of_callback(warning),
             RunWarning::ModeBypassesCallback(mode) => shadowed_by(&mode),
         }
     }
+}
+
+/// Creates the warning for a request of the CLI that no callback handled.
+fn of_callback(warning: RunWarning) -> Warning {
+    let (code, message) = match warning {
+        RunWarning::CallbackFailed { request, reason, denied } => (
+            WarningCode::CallbackFailed,
+            format!("the callback failed ({request}): {reason}; {}", outcome(denied)),
+        ),
+        RunWarning::CallbackTimedOut { request, timeout, denied } => (
+            WarningCode::CallbackTimedOut,
+            format!(
+                "the callback did not return within {timeout:?} ({request}); {}; help: increase the \
+                 timeout",
+                outcome(denied)
+            ),
+        ),
+        RunWarning::CallbackOverload { request } => (
+            WarningCode::CallbackRefused,
+            format!(
+                "too many callbacks in flight ({request}); the request was denied; help: increase \
+                 `Limits::running_callbacks`"
+            ),
+        ),
+        RunWarning::UnsupportedRequest { request, response } => (
+            WarningCode::UnansweredRequest,
+            format!("no handler is registered for `{request}`; replied to the CLI: {response}"),
+        ),
+        other => return Warning::of(other),
+    };
+    Warning::new(code, message)
 }
 
 const STDOUT_HELD_OPEN: &str = "the CLI exited, but another process holds its stdout open; stdout was \
@@ -322,6 +331,11 @@ mod tests {
     fn each_notice_has_its_code_and_text() {
         let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
         let request = || "the hook `hook_0`".to_owned();
+        let failed = |denied| RunWarning::CallbackFailed {
+            request: request(),
+            reason: "oh".to_owned(),
+            denied,
+        };
         let timeout = Duration::from_secs(60);
         for (notice, code, parts) in [
             (
@@ -339,24 +353,8 @@ mod tests {
                 WarningCode::IncompleteLastLine,
                 ["4 bytes", "within a line"],
             ),
-            (
-                RunWarning::CallbackFailed {
-                    request: request(),
-                    reason: "oh".to_owned(),
-                    denied: true,
-                },
-                WarningCode::CallbackFailed,
-                ["(the hook `hook_0`): oh", "was denied"],
-            ),
-            (
-                RunWarning::CallbackFailed {
-                    request: request(),
-                    reason: "oh".to_owned(),
-                    denied: false,
-                },
-                WarningCode::CallbackFailed,
-                ["oh", "continued without it"],
-            ),
+            (failed(true), WarningCode::CallbackFailed, ["(the hook `hook_0`): oh", "was denied"]),
+            (failed(false), WarningCode::CallbackFailed, ["oh", "continued without it"]),
             (
                 RunWarning::CallbackTimedOut { request: request(), timeout, denied: true },
                 WarningCode::CallbackTimedOut,

@@ -5,7 +5,7 @@
 
 mod diagnosis;
 mod login;
-mod refusal;
+mod rejection;
 mod spawn;
 mod turn_failure;
 
@@ -22,7 +22,7 @@ use crate::cli::CliVersion;
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
 
-pub(crate) use self::refusal::refusal;
+pub(crate) use self::rejection::rejection;
 pub(crate) use self::spawn::spawn_failed;
 pub(crate) use self::turn_failure::{retry_delay, turn_failure};
 
@@ -65,8 +65,9 @@ pub(crate) fn failure(failure: &RunFailure, evidence: &Evidence) -> Error {
             facts.exit = Some(*exit);
             facts.stopped_by_sdk = *stopped;
         }
-        RunFailure::NonZeroExitAfterResult(exit) => facts.exit = Some(*exit),
-        RunFailure::ExitedDuringInit(exit) => facts.exit = Some(*exit),
+        RunFailure::NonZeroExitAfterResult(exit) | RunFailure::ExitedDuringInit(exit) => {
+            facts.exit = Some(*exit);
+        }
         RunFailure::InitializeTimeout(limit) => facts.limit = Some(*limit),
         RunFailure::LineTooLong(size) => facts.size = Some(*size),
         RunFailure::StdinNotRead(bytes) => facts.size = Some(*bytes as u64),

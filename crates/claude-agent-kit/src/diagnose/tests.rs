@@ -210,7 +210,7 @@ fn errors_never_show_a_secret() {
         }
     }
     for refused in rejections(&planted) {
-        let shown = all_text(&refusal(&refused.0, "set_model", &seen(planted.clone())));
+        let shown = all_text(&rejection(&refused.0, "set_model", &seen(planted.clone())));
         assert!(!shown.contains("top-secret") && !shown.contains("hidden"), "{shown}");
     }
 }
@@ -250,7 +250,7 @@ fn rejections(text: &str) -> Vec<(Rejection, ErrorKind)> {
 #[test]
 fn every_rejection_has_a_kind_and_names_the_operation() {
     for (refused, kind) in rejections("the reason") {
-        let error = refusal(&refused, "set_model", &evidence(""));
+        let error = rejection(&refused, "set_model", &evidence(""));
         assert_eq!(error.kind(), kind, "{refused:?}");
         assert_eq!(error.operation(), Some("set_model"));
         let text = error.to_string();
@@ -265,7 +265,7 @@ fn every_rejection_has_a_kind_and_names_the_operation() {
 fn rejection_details_are_available_from_the_error() {
     let mut seen = evidence("last words");
     seen.exit = Some(Exit::Code(1));
-    let error_for = |refused: &Rejection| refusal(refused, "set_permission_mode", &seen);
+    let error_for = |refused: &Rejection| rejection(refused, "set_permission_mode", &seen);
     let error = error_for(&rejected("Bad mode", Some("invalid_mode")));
     assert_eq!(error.code(), Some("invalid_mode"));
     assert_eq!(error.request_id().unwrap().as_str(), "req_1");

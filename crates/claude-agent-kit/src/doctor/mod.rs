@@ -1,10 +1,13 @@
 //! Checks everything that a run needs.
 
 mod checks;
+#[cfg(test)]
+#[cfg(all(target_os = "linux", feature = "config", feature = "tools"))]
+pub(crate) mod examples;
 mod report;
 #[cfg(test)]
 #[cfg(unix)]
-pub(crate) mod tests;
+mod tests;
 
 use std::ffi::OsString;
 use std::future::{Future, IntoFuture};

@@ -3,13 +3,13 @@
 //! The driver moves bytes and performs the machine's effects. It never waits for host code: messages go
 //! to a feed, and callbacks run in their own tasks.
 
-mod callback_tasks;
+pub(crate) mod callback_tasks;
 mod exit_watch;
 mod limits;
-mod publish;
+pub(crate) mod publish;
 mod read_buffer;
 mod run_clock;
-mod start;
+pub(crate) mod start;
 mod stderr;
 mod stdin;
 mod timer;
@@ -29,12 +29,6 @@ use claude_wire::session::{Effect, Event, Exit, Machine, RunCost, RunEnd, Waiter
 use claude_wire::{Frame, Framer};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-#[cfg(test)]
-pub(crate) use callback_tasks::{blocked, unsupported_fields};
-#[cfg(test)]
-pub(crate) use publish::runtime_gone;
-#[cfg(test)]
-pub(crate) use start::transport_failed;
 pub(crate) use start::{Handles, RunGuard, RunKind, launch, require_runtime, start};
 pub(crate) use warning_sink::WarningSink;
 
@@ -262,7 +256,7 @@ impl Driver {
                     self.turns.finish(&id, how, &self.feed);
                 }
                 Effect::UnmatchedResponse { request_id, late } => {
-                    publish::log_unclaimed(&request_id, late)
+                    publish::log_unclaimed(&request_id, late);
                 }
                 Effect::End(end) => return Some(end),
             }

@@ -81,23 +81,23 @@ impl Driver {
                 };
                 reply.send(Ok(done));
             }
-            Completion::Rejected(refusal) => self.refuse(reply, &refusal),
+            Completion::Rejected(rejection) => self.reject(reply, &rejection),
         }
     }
 
-    fn refuse(&mut self, reply: ReplySender, refusal: &Rejection) {
+    fn reject(&mut self, reply: ReplySender, rejection: &Rejection) {
         if let Some(turn) = &reply.turn
-            && *refusal != Rejection::DuplicateMessage
+            && *rejection != Rejection::DuplicateMessage
         {
             self.turns.forget(turn);
         }
         // Masking is costly, so only errors that quote the tails mask them.
-        if let Rejection::Closed(_) = refusal {
+        if let Rejection::Closed(_) = rejection {
             self.collect_evidence();
         } else {
             self.evidence.session_id.clone_from(&self.machine.evidence().session_id);
         }
-        let error = diagnose::refusal(refusal, &reply.operation, &self.evidence);
+        let error = diagnose::rejection(rejection, &reply.operation, &self.evidence);
         tracing::error!(operation = reply.operation, kind = ?error.kind(), "failed");
         reply.send(Err(error));
     }

@@ -3,7 +3,7 @@
 //! them.
 
 mod bridge;
-mod client;
+pub(crate) mod client;
 mod external;
 #[cfg(feature = "rmcp")]
 mod hosted;
@@ -28,8 +28,6 @@ use crate::callback::CancelToken;
 pub use crate::session::McpHandle;
 pub use claude_wire::launch::McpServers;
 pub use client::McpClient;
-#[cfg(test)]
-pub(crate) use client::{no_response, session_ended, too_many_requests};
 pub use external::{RemoteServer, StdioServer, ToolPolicy};
 #[cfg(feature = "rmcp")]
 pub use hosted::RmcpServer;

@@ -106,7 +106,7 @@ fn starting_the_cli(messages: &mut Messages) {
         let error = io::Error::from_raw_os_error(code);
         messages.error(&spawn_failed(&error, &program, None));
     }
-    messages.error(&driver::transport_failed(io::Error::other("connection refused")));
+    messages.error(&driver::start::transport_failed(io::Error::other("connection refused")));
     messages.error(&driver::require_runtime().unwrap_err());
 }
 
@@ -138,7 +138,7 @@ fn failures_by_kind(messages: &mut Messages) {
     messages.error(&failure(&exited, &unknown));
     let extra = Evidence { extra_flags: vec!["modell".to_owned()], ..unknown };
     messages.error(&failure(&exited, &extra));
-    messages.error(&driver::runtime_gone());
+    messages.error(&driver::publish::runtime_gone());
 }
 
 fn failures_by_exit(messages: &mut Messages) {

@@ -1,7 +1,7 @@
 //! Findings of the doctor.
 
 use super::Messages;
-use crate::doctor::tests::example_findings;
+use crate::doctor::examples::example_findings;
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("Findings of the doctor");

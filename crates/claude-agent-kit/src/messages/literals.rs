@@ -85,7 +85,9 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && !["tests", "messages", "guide", "testing"].contains(&name.as_str()) {
             found.extend(files(&path));
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !["tests.rs", "examples.rs"].contains(&name.as_str())
+        {
             found.push(path);
         }
     }

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::Messages;
 use crate::hook::{PreToolUse, SessionStart};
 use crate::options::prepare;
+use crate::options::prepare::user_problem;
 use crate::transport::InMemory;
 use crate::{
     AgentDefinition, Conversation, Json, Limits, NoArguments, Options, Permission, Prompt, Tool,
@@ -47,7 +48,7 @@ fn problems(messages: &mut Messages, options: &Options) {
 
 fn host_options(messages: &mut Messages) {
     let limits = Limits::new();
-    for options in [
+    for options in vec![
         Options::isolated(""),
         Options::isolated(not_unicode()),
         Options::new().limits(limits.max_line_bytes(1000)),
@@ -66,7 +67,7 @@ fn host_options(messages: &mut Messages) {
     ] {
         problems(messages, &options);
     }
-    let problem = crate::options::user_problem(&Options::new().user("agent").host, false).unwrap();
+    let problem = user_problem(&Options::new().user("agent").host, false).unwrap();
     messages.line("problem", &problem.to_string());
 }
 
@@ -86,7 +87,7 @@ fn prompts(messages: &mut Messages) {
 fn wire_options(messages: &mut Messages) {
     let text = || Json::from("text");
     let long = "x".repeat(200_000);
-    for options in [
+    for options in vec![
         Options::new().max_turns(0),
         Options::new().max_budget_usd(-1.0),
         Options::new().task_budget(0),
@@ -253,7 +254,7 @@ fn types(messages: &mut Messages) {
 }
 
 fn layer(messages: &mut Messages, layers: crate::options::Layers) {
-    messages.error(&layers.load().err().expect("an invalid layer"));
+    messages.error(&layers.load().expect_err("an invalid layer"));
 }
 
 fn warnings(messages: &mut Messages) {

@@ -11,17 +11,17 @@ use claude_wire::{Json, Message};
 
 use super::Messages;
 use crate::commands::DriverGone;
-use crate::diagnose::{Evidence, failure, refusal};
+use crate::diagnose::{Evidence, failure, rejection};
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
-use crate::permission::{Closed, rejected};
+use crate::permission::inbox::{Closed, rejected};
 use crate::session::{mcp, operations};
 use crate::warning::{Warning, WarningCode};
 use crate::{driver, feed, group, query, session, transport, typed};
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("Operations of a session");
-    refusals(messages);
+    rejections(messages);
     messages.section("Sessions, queries and other calls");
     calls(messages);
     typed_answers(messages);
@@ -30,7 +30,7 @@ pub(super) fn add(messages: &mut Messages) {
     warnings(messages);
 }
 
-fn rejection(error: &str, code: Option<&str>) -> Rejection {
+fn by_cli(error: &str, code: Option<&str>) -> Rejection {
     let ControlOutcome::Error(mut failure) = ControlResponse::error("req_1", error).response else {
         panic!("an error response");
     };
@@ -38,12 +38,12 @@ fn rejection(error: &str, code: Option<&str>) -> Rejection {
     Rejection::ByCli(failure)
 }
 
-fn refusals(messages: &mut Messages) {
+fn rejections(messages: &mut Messages) {
     let evidence = Evidence::default();
-    for refused in [
-        rejection("Cannot set the mode", None),
-        rejection("Cannot set the mode", Some("invalid_mode")),
-        rejection("Unsupported control request subtype: set_model", None),
+    for rejected_operation in [
+        by_cli("Cannot set the mode", None),
+        by_cli("Cannot set the mode", Some("invalid_mode")),
+        by_cli("Unsupported control request subtype: set_model", None),
         Rejection::TimedOut { request_id: RequestId::from("1"), timeout: Duration::from_secs(30) },
         Rejection::ResponseTooLarge(99_000_000),
         Rejection::UndecodableResponse("missing field `x`".to_owned()),
@@ -56,14 +56,14 @@ fn refusals(messages: &mut Messages) {
         Rejection::Unencodable("key must be a string".to_owned()),
         Rejection::DuplicateMessage,
     ] {
-        messages.error(&refusal(&refused, "set_model", &evidence));
+        messages.error(&rejection(&rejected_operation, "set_model", &evidence));
     }
     let exited = Evidence {
         exit: Some(Exit::Code(1)),
         stderr_tail: "last line of stderr".into(),
         ..Evidence::default()
     };
-    messages.error(&refusal(&Rejection::Closed("broken pipe".to_owned()), "set_model", &exited));
+    messages.error(&rejection(&Rejection::Closed("broken pipe".to_owned()), "set_model", &exited));
     let ended = claude_wire::session::RunFailure::IdleTimeout;
     messages.error(&failure(&ended, &evidence).in_operation("set_model"));
     messages.error(&session::input_ended("set_model"));
@@ -91,9 +91,9 @@ fn calls(messages: &mut Messages) {
     }
     messages.error(&mcp::failed("docs", mcp::UNKNOWN_SERVER));
     messages.error(&mcp::late("docs".to_owned(), Duration::from_secs(10)));
-    messages.error(&crate::mcp::no_response("roots/list"));
-    messages.error(&crate::mcp::too_many_requests("docs"));
-    messages.error(&crate::mcp::session_ended(DriverGone));
+    messages.error(&crate::mcp::client::no_response("roots/list"));
+    messages.error(&crate::mcp::client::too_many_requests("docs"));
+    messages.error(&crate::mcp::client::session_ended(DriverGone));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for name in ["-u", "no-such-user-here"] {
         let error = runtime.block_on(crate::OsUser::from(name).resolve()).unwrap_err();
@@ -139,9 +139,10 @@ fn notices(messages: &mut Messages) {
 }
 
 fn warnings(messages: &mut Messages) {
-    messages.warning(&driver::blocked("a hook", Duration::from_secs(2)));
-    messages.warning(&driver::unsupported_fields("Stop", &["systemMessag".to_owned()]));
-    let exit = transport::not_killed(4711).to_string();
+    messages.warning(&driver::callback_tasks::blocked("a hook", Duration::from_secs(2)));
+    messages
+        .warning(&driver::callback_tasks::unsupported_fields("Stop", &["systemMessag".to_owned()]));
+    let exit = transport::local::not_killed(4711).to_string();
     messages.warning(&Warning::new(WarningCode::ExitUnknown, exit));
     let drift = Drift::default();
     for line in [

@@ -13,7 +13,7 @@ mod layers;
 mod limits;
 mod model;
 mod origin;
-mod prepare;
+pub(crate) mod prepare;
 mod prompts;
 mod servers;
 mod settings_file;
@@ -36,10 +36,6 @@ pub use user::OsUser;
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
 pub(crate) use origin::Origins;
-#[cfg(feature = "tools")]
-pub(crate) use prepare::enumerated;
-#[cfg(test)]
-pub(crate) use prepare::user_problem;
 pub(crate) use prepare::{Prepared, prepare};
 
 /// What a host asks of the CLI, and how it wants to be served.
@@ -166,7 +162,7 @@ mod tests {
             s.system_prompt = Some(SystemPromptBase::Text("p".into()));
         });
         check(new().system_prompt(crate::SystemPrompt::default().append("a")), |s| {
-            s.append_system_prompt = Some("a".into())
+            s.append_system_prompt = Some("a".into());
         });
         check(new().betas(["b"]), |s| s.betas = vec!["b".into()]);
         check(new().include(Include::PARTIAL_MESSAGES), |s| s.include = Include::PARTIAL_MESSAGES);
@@ -228,7 +224,7 @@ mod tests {
             |s| s.exclude_dynamic_sections = Some(true),
         );
         check(new().system_prompt(crate::SystemPrompt::default().snapshot(false)), |s| {
-            s.system_prompt_snapshot = Some(false)
+            s.system_prompt_snapshot = Some(false);
         });
         check(new().plan_mode_instructions("p"), |s| {
             s.plan_mode_instructions = Some("p".into());

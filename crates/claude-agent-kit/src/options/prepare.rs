@@ -461,8 +461,8 @@ mod tests {
 
     #[test]
     fn an_option_that_is_ignored_is_reported() {
-        let nobody = Options::new().permission_prompts("none").permission_prompt_tool("p");
-        let prepared = good(&nobody);
+        let unasked = Options::new().permission_prompts("none").permission_prompt_tool("p");
+        let prepared = good(&unasked);
         let expected = vec!["permission_prompt_tool", "permission_prompts"];
         assert_eq!(warnings_of(&prepared), [(WarningCode::OptionIgnored, expected)]);
         let memory =

@@ -1,6 +1,6 @@
 //! Permission requests and decisions.
 
-mod inbox;
+pub(crate) mod inbox;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +14,6 @@ use claude_wire::{FromCli, Json, ToolInput};
 use serde::{Serialize, Serializer};
 
 pub use inbox::PermissionInbox;
-#[cfg(test)]
-pub(crate) use inbox::{Closed, rejected};
 
 use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
 use crate::json_object::JsonObject;

@@ -137,7 +137,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Waits until the handshake is done.
+    /// Waits until the handshake is complete.
     ///
     /// # Errors
     /// When the handshake fails: [`InitializeTimeout`](ErrorKind::InitializeTimeout),
@@ -146,7 +146,7 @@ impl Session {
     /// not know; and when the session was stopped before.
     ///
     /// # Cancel safety
-    /// Dropping the future changes nothing.
+    /// Dropping the future has no effect.
     pub async fn ready(&self) -> Result<()> {
         self.shared.handles.ready().await
     }

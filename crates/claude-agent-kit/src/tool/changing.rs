@@ -11,7 +11,7 @@ use super::Tool;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::mcp::{McpClient, names};
-use crate::options::enumerated;
+use crate::options::prepare::enumerated;
 
 /// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions are running. Clones change
 /// the same server.

@@ -1,6 +1,6 @@
 //! Transports start a CLI: from arguments, environment and working directory to byte streams and an exit.
 
-mod local;
+pub(crate) mod local;
 mod memory;
 mod output;
 mod pipe;
@@ -25,8 +25,6 @@ pub(crate) use claude_wire::session::Exit;
 pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
 
-#[cfg(test)]
-pub(crate) use local::not_killed;
 pub(crate) use local::{Local, LocalChild};
 pub(crate) use output::{Output, before, output};
 

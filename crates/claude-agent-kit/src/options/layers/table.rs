@@ -27,7 +27,7 @@ pub(crate) enum Rule {
 /// An option.
 pub(crate) struct Row {
     /// The setter, and the key of a config file; `group.member` where the setter takes a group of
-    /// values, which stand in a table of their own.
+    /// values, which form a table of their own.
     pub(crate) name: &'static str,
     /// The environment variable, if there is one.
     pub(crate) variable: Option<&'static str>,
@@ -135,7 +135,7 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest tool_aliases = settings.tool_aliases;
     Highest question_preview = settings.question_preview;
     Highest permission_mode = settings.permission_mode, "CLAUDE_PERMISSION_MODE";
-    // No variable may switch this on: somebody else may have set it.
+    // Not settable by a variable, which the host may not control.
     Highest allow_dangerously_skip_permissions = settings.allow_dangerously_skip_permissions;
     Highest permission_prompt_tool = settings.permission_prompt_tool,
         "CLAUDE_PERMISSION_PROMPT_TOOL";

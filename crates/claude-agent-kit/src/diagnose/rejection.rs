@@ -7,14 +7,14 @@ use super::{Evidence, TEXT_BYTES, describe_exit};
 use crate::error::{Error, ErrorKind};
 
 /// Returns the error of an operation that the session or the CLI did not perform.
-pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, mut summary, help) = summarize(refusal, operation);
-    if let (Rejection::Closed(_), Some(exit)) = (refusal, evidence.exit) {
+pub(crate) fn rejection(rejection: &Rejection, operation: &str, evidence: &Evidence) -> Error {
+    let (kind, mut summary, help) = summarize(rejection, operation);
+    if let (Rejection::Closed(_), Some(exit)) = (rejection, evidence.exit) {
         summary = format!("{summary} (the CLI {})", describe_exit(exit));
     }
     let masked = |text: &str| evidence.mask.apply_limited(text, TEXT_BYTES).into_owned();
     let mut message = masked(&summary);
-    if let Rejection::Closed(_) = refusal {
+    if let Rejection::Closed(_) = rejection {
         message.push_str(&evidence.quoted());
     }
     let mut error = Error::new(kind, message);
@@ -25,7 +25,7 @@ pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence)
         facts.operation = Some(operation.to_owned());
         facts.session_id.clone_from(&evidence.session_id);
         facts.detected = evidence.cli_version;
-        match refusal {
+        match rejection {
             Rejection::ByCli(failure) => {
                 facts.request_id.clone_from(&failure.request_id);
                 facts.code = failure.error_code.as_deref().map(masked);
@@ -56,11 +56,8 @@ pub(crate) fn refusal(refusal: &Rejection, operation: &str, evidence: &Evidence)
 /// The kind, a description of what happened, and the help if there is one.
 type Summary = (ErrorKind, String, Option<&'static str>);
 
-fn summarize(refusal: &Rejection, operation: &str) -> Summary {
-    let not_sent = |kind, reason: &str, help| {
-        (kind, format!("`{operation}` was not sent: {reason}"), Some(help))
-    };
-    match refusal {
+fn summarize(rejection: &Rejection, operation: &str) -> Summary {
+    match rejection {
         Rejection::ByCli(failure) => rejected(failure, operation),
         Rejection::TimedOut { timeout, .. } => (
             ErrorKind::ControlTimeout,
@@ -95,35 +92,47 @@ fn summarize(refusal: &Rejection, operation: &str) -> Summary {
             format!("`{operation}`: this session has already sent a message with the same ID"),
             Some("give each message its own ID, or omit the ID"),
         ),
-        Rejection::HandshakeQueueFull => not_sent(
-            ErrorKind::InitQueueFull,
-            "too many operations are waiting for the handshake",
-            "wait for `ready()` first",
-        ),
-        Rejection::TooManyPending => not_sent(
-            ErrorKind::TooManyPending,
-            "too many requests are in flight, or the write buffer is full",
-            "wait for earlier operations first",
-        ),
-        Rejection::NotInitialized => not_sent(
-            ErrorKind::NotInitialized,
-            "the handshake failed",
-            "check the error that `ready()` returns",
-        ),
-        Rejection::InputEnded => not_sent(
-            ErrorKind::InputEnded,
-            "the input of the session was ended",
-            "start a new session",
-        ),
         Rejection::Stopped => (
             ErrorKind::SessionStopped,
             format!("`{operation}` failed: the session was stopped"),
             Some("start a new session"),
         ),
-        Rejection::CheckpointingNotEnabled => not_sent(
+        Rejection::HandshakeQueueFull
+        | Rejection::TooManyPending
+        | Rejection::NotInitialized
+        | Rejection::InputEnded
+        | Rejection::CheckpointingNotEnabled => {
+            let (kind, reason, help) = not_sent(rejection);
+            (kind, format!("`{operation}` was not sent: {reason}"), Some(help))
+        }
+    }
+}
+
+/// Returns why an operation was not sent.
+fn not_sent(rejection: &Rejection) -> (ErrorKind, &'static str, &'static str) {
+    match rejection {
+        Rejection::HandshakeQueueFull => (
+            ErrorKind::InitQueueFull,
+            "too many operations are waiting for the handshake",
+            "wait for `ready()` first",
+        ),
+        Rejection::InputEnded => {
+            (ErrorKind::InputEnded, "the input of the session was ended", "start a new session")
+        }
+        Rejection::NotInitialized => (
+            ErrorKind::NotInitialized,
+            "the handshake failed",
+            "check the error that `ready()` returns",
+        ),
+        Rejection::CheckpointingNotEnabled => (
             ErrorKind::CheckpointingNotEnabled,
             "file checkpointing is not enabled",
             "set `file_checkpointing(true)` before the session starts",
+        ),
+        _ => (
+            ErrorKind::TooManyPending,
+            "too many requests are in flight, or the write buffer is full",
+            "wait for earlier operations first",
         ),
     }
 }
