@@ -75,8 +75,8 @@ claude-wire/src/frame.rs
     KEPT_OF_OVERSIZED: what is kept of a longer line
 claude-wire/src/envelope/scan.rs
     MAX_STRINGS: messages that one result may name
-claude-wire/src/schema/depth.rs
-    MAX_DEPTH: levels of content inside content
+claude-wire/src/schema/reader.rs
+    MAX_CONTENT: levels of content inside content
 claude-agent-kit/src/session/operations/timeout.rs
     OPERATION_TIMEOUT: an operation, from its write
     OPERATION_TIMEOUT: `McpHandle::call`
@@ -86,12 +86,12 @@ claude-agent-kit/src/session/operations/timeout.rs
     LONG_OPERATION_TIMEOUT: `McpHandle::call`
     SERVER_CONNECT_TIMEOUT: `McpHandle::call`
 claude-agent-kit/src/session/interrupt.rs
-    PAUSE: `Turn::interrupt`
+    RETRY_INTERVAL: `Turn::interrupt`
 claude-agent-kit/src/session/mcp.rs
-    FIRST_LOOK: `McpHandle::wait`, `McpHandle::wait_for`
-    LAST_LOOK: `McpHandle::wait`, `McpHandle::wait_for`
-    SOON: pauses between these status requests
-    SELDOM: pauses between these status requests
+    FIRST_TIMEOUT: `McpHandle::wait`, `McpHandle::wait_for`
+    LATER_TIMEOUT: `McpHandle::wait`, `McpHandle::wait_for`
+    FIRST_INTERVAL: pauses between these status requests
+    MAX_INTERVAL: pauses between these status requests
 claude-agent-kit/src/hook/event.rs
     DEFAULT_TIMEOUT: a hook
 claude-agent-kit/src/callback/registry.rs
@@ -102,7 +102,7 @@ claude-agent-kit/src/driver/callback_tasks.rs
     BLOCKED: a callback that holds its thread
 claude-agent-kit/src/driver/stderr.rs
     QUIET: the rest of stderr after the end of a run
-    MOST: the rest of stderr after the end of a run
+    MAX_WAIT: the rest of stderr after the end of a run
 claude-agent-kit/src/driver/exit_watch.rs
     MAX_PIPE_BYTES: stdout read after the exit before the exit is reported
 claude-agent-kit/src/diagnose/mod.rs
@@ -141,7 +141,7 @@ const OTHER_ROWS: &[&str] = &[
 const OTHER_DURATIONS: [&str; 3] = ["(number)", "($seconds)", "(365 * 24 * 3600)"];
 
 /// Files that are built for tests only.
-const TESTS: [&str; 3] = ["tests", "fixture.rs", "every_event.rs"];
+const TESTS: [&str; 4] = ["tests", "messages", "fixture.rs", "every_event.rs"];
 
 /// A limit: the file, the name of the declaration and the row of the guide.
 type Limit = (&'static str, &'static str, &'static str);
