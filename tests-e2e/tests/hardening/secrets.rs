@@ -265,7 +265,7 @@ fn callback_panic_message_reaches_only_the_panic_hook() {
         session.send("go").await.unwrap().finish().await.unwrap();
         session.stop().await.unwrap();
         let texts = shown.0.lock().unwrap().clone();
-        assert!(texts.iter().any(|(_, text)| text.contains("it panicked")), "{texts:?}");
+        assert!(texts.iter().any(|(_, text)| text.contains("the callback panicked")), "{texts:?}");
         shown.assert_without(MARK, "a panic");
     });
     assert!(hooked.lock().unwrap().contains(MARK), "the callback never panicked");

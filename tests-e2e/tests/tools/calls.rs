@@ -155,7 +155,7 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
         assert_eq!(texts.len(), 6);
         for (text, expected) in texts.iter().zip([
             "invalid digit found in string",
-            "the host's callback failed: it panicked",
+            "the host's callback failed: the callback panicked",
             "`b`: invalid type: string",
             "missing field `b`",
             "cannot be encoded as JSON",

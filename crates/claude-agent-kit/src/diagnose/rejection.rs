@@ -56,7 +56,9 @@ pub(crate) fn rejection(rejection: &Rejection, operation: &str, evidence: &Evide
 /// The kind, a description of what happened, and the help if there is one.
 type Summary = (ErrorKind, String, Option<&'static str>);
 
+#[expect(clippy::too_many_lines, reason = "one arm for each rejection")]
 fn summarize(rejection: &Rejection, operation: &str) -> Summary {
+    let not_sent = |reason: &str| format!("`{operation}` was not sent: {reason}");
     match rejection {
         Rejection::ByCli(failure) => rejected(failure, operation),
         Rejection::TimedOut { timeout, .. } => (
@@ -97,42 +99,30 @@ fn summarize(rejection: &Rejection, operation: &str) -> Summary {
             format!("`{operation}` failed: the session was stopped"),
             Some("start a new session"),
         ),
-        Rejection::HandshakeQueueFull
-        | Rejection::TooManyPending
-        | Rejection::NotInitialized
-        | Rejection::InputEnded
-        | Rejection::CheckpointingNotEnabled => {
-            let (kind, reason, help) = not_sent(rejection);
-            (kind, format!("`{operation}` was not sent: {reason}"), Some(help))
-        }
-    }
-}
-
-/// Returns why an operation was not sent.
-fn not_sent(rejection: &Rejection) -> (ErrorKind, &'static str, &'static str) {
-    match rejection {
         Rejection::HandshakeQueueFull => (
             ErrorKind::InitQueueFull,
-            "too many operations are waiting for the handshake",
-            "wait for `ready()` first",
+            not_sent("too many operations are waiting for the handshake"),
+            Some("wait for `ready()` first"),
         ),
-        Rejection::InputEnded => {
-            (ErrorKind::InputEnded, "the input of the session was ended", "start a new session")
-        }
+        Rejection::InputEnded => (
+            ErrorKind::InputEnded,
+            not_sent("the input of the session was ended"),
+            Some("start a new session"),
+        ),
         Rejection::NotInitialized => (
             ErrorKind::NotInitialized,
-            "the handshake failed",
-            "check the error that `ready()` returns",
+            not_sent("the handshake failed"),
+            Some("check the error that `ready()` returns"),
         ),
         Rejection::CheckpointingNotEnabled => (
             ErrorKind::CheckpointingNotEnabled,
-            "file checkpointing is not enabled",
-            "set `file_checkpointing(true)` before the session starts",
+            not_sent("file checkpointing is not enabled"),
+            Some("set `file_checkpointing(true)` before the session starts"),
         ),
-        _ => (
+        Rejection::TooManyPending => (
             ErrorKind::TooManyPending,
-            "too many requests are in flight, or the write buffer is full",
-            "wait for earlier operations first",
+            not_sent("too many requests are in flight, or the write buffer is full"),
+            Some("wait for earlier operations first"),
         ),
     }
 }
