@@ -163,4 +163,11 @@ error_kinds! {
     NoStructuredOutput = "no_structured_output" [Retry],
     /// An answer was to be of a type, and its value does not fit.
     StructuredOutputMismatch = "structured_output_mismatch" [Retry],
+    /// A file of the [history](crate::history) cannot be read or written.
+    HistoryIo = "history_io" [Retry],
+    /// A change of the [history](crate::history) is not possible: a title or tag is blank, or there is
+    /// nothing to fork.
+    InvalidHistoryChange = "invalid_history_change" [],
+    /// A session cannot be deleted because a CLI is using it.
+    SessionLive = "session_live" [Retry],
 }
