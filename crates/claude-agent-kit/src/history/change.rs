@@ -184,7 +184,7 @@ fn append_once(path: &Path, line: &[u8]) -> io::Result<bool> {
 
 /// Returns whether the line is near the end of the file. The file is opened again, since the CLI may
 /// have replaced it.
-fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
+pub(super) fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
     let (file, metadata) = match file::open(path) {
         Ok(opened) => opened,
         Err(error) if file::is_absent(&error) => return Ok(false),

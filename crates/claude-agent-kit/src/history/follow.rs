@@ -163,15 +163,18 @@ impl Tail {
         let mut tail = Self::at_start(path.to_owned());
         tail.identity = Some(identity(&metadata));
         // Entries at the end are remembered, in case that the file is rewritten.
-        let from = metadata.len().saturating_sub(CHUNK_BYTES as u64);
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let read = file::read_at(&file, &mut chunk, from)?;
-        let complete = memchr_last(&chunk[..read]).map_or(0, |at| at + 1);
-        if complete == 0 && from > 0 {
-            // One line is longer than a chunk; it counts as not yet written.
-            tail.position = from;
-            return Ok(tail);
-        }
+        let mut size = CHUNK_BYTES;
+        let (from, chunk, complete) = loop {
+            let from = metadata.len().saturating_sub(size as u64);
+            let mut chunk = vec![0; size.min(to_usize(metadata.len()))];
+            let read = file::read_at(&file, &mut chunk, from)?;
+            match memchr_last(&chunk[..read]) {
+                Some(at) => break (from, chunk, at + 1),
+                None if from == 0 => break (from, chunk, 0),
+                // A line that is longer and not complete yet starts further up.
+                None => size = size.saturating_mul(4),
+            }
+        };
         for (entry, _) in entries(&chunk[..complete]).0 {
             tail.remember(&entry);
         }

@@ -45,7 +45,9 @@ fn date(mut days: u64) -> (u64, usize, u64) {
 
 /// Returns a point in time from milliseconds since the Unix epoch; `None` before it.
 pub(super) fn from_millis(millis: i64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(millis).ok()?))
+    let millis = u64::try_from(millis).ok()?;
+    let nanos = u32::try_from(millis % 1000).ok()? * 1_000_000;
+    UNIX_EPOCH.checked_add(Duration::new(millis / 1000, nanos))
 }
 
 #[cfg(test)]

@@ -41,6 +41,21 @@ async fn line_behind_a_torn_one_starts_with_a_line_break() {
     assert_eq!(after, expected);
 }
 
+#[test]
+fn line_that_was_overwritten_is_noticed() {
+    let fixture = Fixture::new();
+    let path = fixture.write_at(1, 1_000_000);
+    let line = b"{\"type\":\"tag\"}\n";
+    assert!(!crate::history::change::ends_with_line(&path, line).unwrap());
+    fs::write(&path, [&fs::read(&path).unwrap()[..], line, b"{}\n"].concat()).unwrap();
+    assert!(crate::history::change::ends_with_line(&path, line).unwrap());
+    // Glued to another line it does not count.
+    fs::write(&path, [b"{\"ty", &line[..]].concat()).unwrap();
+    assert!(!crate::history::change::ends_with_line(&path, line).unwrap());
+    fs::remove_file(&path).unwrap();
+    assert!(!crate::history::change::ends_with_line(&path, line).unwrap());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn concurrent_changes_keep_every_line_whole() {
     let fixture = Fixture::new();

@@ -90,3 +90,18 @@ async fn following_continues_when_a_deleted_file_is_created_again() {
     assert!(matches!(next(&mut follow).await, FollowEvent::Rewritten));
     assert_eq!(next_uuid(&mut follow).await, "u1");
 }
+
+#[tokio::test]
+async fn following_waits_for_the_end_of_a_long_line() {
+    let fixture = Fixture::new();
+    let lines = conversation(1, &fixture.work());
+    let path = fixture.write(1, &lines[..1]);
+    let mut long = lines[1].clone();
+    long["padding"] = json!("x".repeat(3 * 1024 * 1024));
+    let long = text(&[long]);
+    let (first, rest) = long.split_at(2 * 1024 * 1024);
+    append(&path, first);
+    let mut follow = follow(&fixture).await;
+    append(&path, rest);
+    assert_eq!(next_uuid(&mut follow).await, "a0");
+}
