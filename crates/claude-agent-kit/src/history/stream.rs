@@ -21,9 +21,11 @@ use crate::content::Content;
 use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
 
-/// How many entries are decoded ahead of the consumer.
+/// How many entries are decoded together at most.
 const BATCH_ENTRIES: usize = 256;
-/// How many bytes of entries are decoded ahead; a larger entry is decoded alone.
+/// How many batches are decoded ahead of the consumer, each on its own thread.
+const READ_AHEAD: usize = 2;
+/// How many bytes of entries are decoded together; a larger entry is decoded alone.
 const BATCH_BYTES: usize = 1024 * 1024;
 /// How many bytes are read at a time, at least.
 const READ_BYTES: usize = 256 * 1024;
@@ -149,8 +151,10 @@ pub(super) struct Spans {
     position: usize,
     end: usize,
     ready: VecDeque<Decoded>,
-    /// Only while `ready` is empty.
-    pending: Option<JoinHandle<Vec<Decoded>>>,
+    /// The batches behind `ready`, in order.
+    pending: VecDeque<JoinHandle<Vec<Decoded>>>,
+    /// The first item behind the pending batches.
+    requested: usize,
     runtime: Handle,
 }
 
@@ -163,7 +167,8 @@ impl Spans {
             position: 0,
             end,
             ready: VecDeque::new(),
-            pending: None,
+            pending: VecDeque::new(),
+            requested: 0,
             runtime,
         }
     }
@@ -171,26 +176,45 @@ impl Spans {
     fn skip(&mut self, count: usize) {
         let count = count.min(self.end - self.position);
         self.position += count;
-        self.ready.drain(..count.min(self.ready.len()));
-        self.pending = None;
+        if count <= self.ready.len() {
+            self.ready.drain(..count);
+        } else {
+            self.ready.clear();
+            self.pending.clear();
+            self.requested = self.position;
+        }
     }
 
     fn take(&mut self, count: usize) {
         self.end = self.end.min(self.position.saturating_add(count));
     }
 
+    /// Starts to decode the next batches.
+    fn read_ahead(&mut self) {
+        while self.pending.len() < READ_AHEAD && self.requested < self.end {
+            let rest = &self.places[self.requested..self.end];
+            let is_large = rest[0].length as usize > BATCH_BYTES;
+            // Of large entries there is one in memory.
+            if is_large && !(self.pending.is_empty() && self.ready.is_empty()) {
+                break;
+            }
+            let range = self.requested..self.requested + batch_len(rest);
+            self.requested = range.end;
+            let (source, places) = (self.source.clone(), self.places.clone());
+            let task = self.runtime.spawn_blocking(move || batch(&source, &places[range]));
+            self.pending.push_back(task);
+        }
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Decoded>> {
         if self.position >= self.end {
             return Poll::Ready(None);
         }
+        self.read_ahead();
         while self.ready.is_empty() {
-            let task = self.pending.get_or_insert_with(|| {
-                let (source, places) = (self.source.clone(), self.places.clone());
-                let range = self.position..self.end;
-                self.runtime.spawn_blocking(move || batch(&source, &places[range]))
-            });
+            let Some(task) = self.pending.front_mut() else { return Poll::Ready(None) };
             let result = join(ready!(Pin::new(task).poll(context)));
-            self.pending = None;
+            self.pending.pop_front();
             match result {
                 Ok(batch) => self.ready.extend(batch),
                 Err(error) => {
@@ -204,18 +228,22 @@ impl Spans {
     }
 }
 
-/// Decodes the next entries: at least one, at most a batch.
+/// Decodes entries: at least one, at most a batch.
 pub(super) fn batch(source: &Source, spans: &[Span]) -> Vec<Decoded> {
     let mut reader = SpanReader::default();
-    let (mut results, mut bytes) = (Vec::new(), 0);
-    for span in spans.iter().take(BATCH_ENTRIES) {
+    let spans = &spans[..batch_len(spans)];
+    let decode = |span: &Span| reader.decode(source, *span).map(|entry| (entry, *span));
+    spans.iter().map(decode).collect()
+}
+
+/// Returns how many entries the next batch has: at least one, if there is one.
+fn batch_len(spans: &[Span]) -> usize {
+    let mut bytes = 0;
+    let fits = |span: &&Span| {
         bytes += span.length as usize;
-        if bytes > BATCH_BYTES && !results.is_empty() {
-            break;
-        }
-        results.push(reader.decode(source, *span).map(|entry| (entry, *span)));
-    }
-    results
+        bytes <= BATCH_BYTES
+    };
+    spans.iter().take(BATCH_ENTRIES).take_while(fits).count().max(1).min(spans.len())
 }
 
 /// The parents of a subagent.
@@ -237,8 +265,8 @@ pub(super) fn message(entry: Entry, span: Span, parents: &Parents) -> HistoryMes
 
 /// A stream of raw entries, decoded while they are consumed.
 ///
-/// Holds 16 bytes per entry that is to come, and decodes at most 256 entries or 1 MiB ahead. An
-/// `Err` concerns one entry; the stream continues behind it.
+/// Holds 16 bytes per entry that is to come, and decodes at most three batches of 256 entries or
+/// 1 MiB ahead. An `Err` concerns one entry; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct EntryStream {
     spans: Spans,
@@ -246,8 +274,8 @@ pub struct EntryStream {
 
 /// A stream of the messages of a conversation, decoded while they are consumed.
 ///
-/// Holds 16 bytes per message that is to come, and decodes at most 256 messages or 1 MiB ahead. An
-/// `Err` concerns one message; the stream continues behind it.
+/// Holds 16 bytes per message that is to come, and decodes at most three batches of 256 messages or
+/// 1 MiB ahead. An `Err` concerns one message; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct MessageStream {
     spans: Spans,

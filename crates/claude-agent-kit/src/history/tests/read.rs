@@ -152,3 +152,18 @@ async fn subagents_are_listed_with_their_parents_and_messages() {
     let error = fixture.history.subagent_messages(&id(1), &"a2".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConversationNotFound);
 }
+
+#[tokio::test]
+async fn entries_larger_than_a_batch_are_read_one_by_one() {
+    let fixture = Fixture::new();
+    let mut lines = conversation(3, &fixture.work());
+    for line in [1, 2, 4] {
+        lines[line]["padding"] = json!("x".repeat(2 * 1024 * 1024));
+    }
+    fixture.write(1, &lines);
+    let messages = fixture.history.messages(&id(1), MessageFilter::default()).await.unwrap();
+    let expected = ["Question 0", "Answer 0", "Question 1", "Answer 1", "Question 2", "Answer 2"];
+    assert_eq!(texts(messages).await, expected);
+    let last = fixture.history.last_messages(&id(1), 3, MessageFilter::default()).await.unwrap();
+    assert_eq!(last.len(), 3);
+}
