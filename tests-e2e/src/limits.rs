@@ -120,6 +120,24 @@ claude-agent-kit/src/mcp/hosted/mod.rs
 claude-agent-kit/src/drift.rs
     MOST_TOLD: unknown types and unknown fields that are reported in a run
     MOST_OF_A_NAME: an unknown type or field, and a request ID, in a report
+claude-agent-kit/src/history/change.rs
+    ATTEMPTS: attempts to write a change to a transcript that the CLI rewrites
+claude-agent-kit/src/history/file.rs
+    MAX_SIDECAR_BYTES: a file beside a transcript: title, archiving, subagent, registry of CLIs
+claude-agent-kit/src/history/follow.rs
+    DEFAULT_INTERVAL: looking at a transcript that is followed
+    MIN_INTERVAL: looking at a transcript that is followed
+    MAX_REMEMBERED: entries by which a followed transcript is recognized after it was rewritten
+claude-agent-kit/src/history/list.rs
+    MAX_THREADS: threads with which a list reads transcripts
+claude-agent-kit/src/history/mod.rs
+    CONCURRENCY_LIMIT: calls of a `History` and its clones that use files
+claude-agent-kit/src/history/stream.rs
+    BATCH_BYTES: entries that a stream of the history decodes ahead
+claude-agent-kit/src/history/subagents.rs
+    MAX_DEPTH: levels of folders with subagents
+claude-wire/src/transcript/index.rs
+    DEFAULT_MAX_LINE_BYTES: a line of a transcript
 claude-agent-kit/src/small_file.rs
     MOST: a config file, and a settings file that has to be read
 claude-agent-kit/src/options/layers/mod.rs

@@ -43,6 +43,7 @@ mod error;
 mod feed;
 mod group;
 pub mod guide;
+pub mod history;
 pub mod hook;
 mod item;
 mod json_object;

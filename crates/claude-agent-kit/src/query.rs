@@ -50,7 +50,10 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
     let Some(fallback) = options.fallback() else { return query_once(prompt, &options).await };
     let stream = query_once(prompt.clone(), &options).await?;
     match stream.handles.ready().await {
-        Err(error) if fallback.is_for(&error) => query_once(prompt, &fallback.options).await,
+        Err(error) if fallback.is_for(&error) => {
+            fallback.check_other_projects(&error).await?;
+            query_once(prompt, &fallback.options).await
+        }
         // The stream reports other errors.
         Ok(()) | Err(_) => Ok(stream),
     }

@@ -160,4 +160,11 @@ error_kinds! {
     NoStructuredOutput = "no_structured_output" [Retry],
     /// A typed answer was requested, and the structured output does not match the type.
     StructuredOutputMismatch = "structured_output_mismatch" [Retry],
+    /// A file of the [history](crate::history) cannot be read or written.
+    HistoryIo = "history_io" [Retry],
+    /// A change of the [history](crate::history) is not possible: a title or tag is blank, or there is
+    /// nothing to fork.
+    InvalidHistoryChange = "invalid_history_change" [],
+    /// A session cannot be deleted because a CLI is using it.
+    SessionLive = "session_live" [Retry],
 }

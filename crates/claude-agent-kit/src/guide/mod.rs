@@ -14,6 +14,7 @@
 //! | [Processes](processes) | finding the CLI, versions, environment, stderr, platforms |
 //! | [Cancellation and shutdown](cancellation) | cancel safety; shutting down a service |
 //! | [Limits](limits) | every limit and timeout with its option |
+//! | [History](history) | the conversations on disk: list, read, follow, change |
 //! | [Testing your agent](testing) | the simulated CLI, faults, recordings |
 //!
 //! The examples are doctests that run on the simulated CLI.
@@ -55,6 +56,9 @@ pub mod cancellation {}
 
 #[doc = include_str!("limits.md")]
 pub mod limits {}
+
+#[doc = include_str!("history.md")]
+pub mod history {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}

@@ -4,7 +4,8 @@ use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::{Origin, Secret, Start};
 
 use super::Options;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
+use crate::history::History;
 
 /// The conversation of a run: a new one, an earlier one, or a copy of an earlier one.
 ///
@@ -46,8 +47,9 @@ impl Conversation {
     }
 
     /// Resumes the conversation with this ID, a UUID, or starts a new one with that ID if the CLI
-    /// reports that it does not exist. All other failures are reported as usual. Sent as `--resume`,
-    /// then `--session-id`.
+    /// reports that it does not exist. A conversation of another working directory is an error
+    /// ([`ConversationNotFound`](crate::ErrorKind::ConversationNotFound)), which names that directory. All
+    /// other failures are reported as usual. Sent as `--resume`, then `--session-id`.
     ///
     /// [`Session::is_resumed`](crate::Session::is_resumed) and
     /// [`QueryStream::is_resumed`](crate::QueryStream::is_resumed) return whether the conversation was
@@ -165,6 +167,40 @@ impl Fallback {
         let names_it = |text: &str| text.contains(self.id.as_str());
         error.kind() == ErrorKind::ConversationNotFound && error.stderr_tail().is_some_and(names_it)
     }
+
+    /// Fails if the conversation exists in the folder of another project, where the CLI does not look:
+    /// a new one with the same ID would hide it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ConversationNotFound`] with the directory of the conversation.
+    pub(crate) async fn check_other_projects(&self, error: &Error) -> Result<()> {
+        let host = &self.options.host;
+        // The files of another machine or user cannot be seen from here.
+        if host.transport.is_some() || host.user.is_some() {
+            return Ok(());
+        }
+        // Without a config directory there are no other projects.
+        let Ok(history) = History::from_options(&self.options) else { return Ok(()) };
+        let directory = self.options.settings.cwd.clone().unwrap_or_else(|| ".".into());
+        if history.for_directory(directory).session_path(&self.id).await?.is_some() {
+            return Ok(());
+        }
+        let Some(path) = history.session_path(&self.id).await? else { return Ok(()) };
+        let cwd = history.info(&self.id).await?.and_then(|info| info.cwd);
+        let (place, help) = match cwd {
+            Some(cwd) => (format!("of \"{cwd}\""), format!("set `cwd` to \"{cwd}\"")),
+            None => (format!("at \"{}\"", path.display()), "set `cwd` to its directory".to_owned()),
+        };
+        let message = format!(
+            "session {} exists, but in another project folder, {place}, so the CLI cannot resume it here",
+            self.id
+        );
+        let other_id = format!("{help}, or use another ID");
+        Err(Error::new(ErrorKind::ConversationNotFound, message)
+            .with_help(other_id)
+            .with(|facts| facts.session_id = Some(self.id.clone()))
+            .caused_by(error.clone()))
+    }
 }
 
 impl Options {
@@ -186,7 +222,7 @@ mod tests {
     const ID: &str = "7d9f3c1e-0000-4000-8000-000000000001";
 
     /// Returns the arguments for a conversation, or the text of the error.
-    fn sent(conversation: Conversation) -> Result<String, String> {
+    fn sent(conversation: Conversation) -> std::result::Result<String, String> {
         let options = Options::new().conversation(conversation);
         let plain = prepare(&Options::new(), None).ok().unwrap().command.arguments.len();
         match prepare(&options, None) {
@@ -249,5 +285,43 @@ mod tests {
             "conversation = {\"latest\": true} (builder)\n\
              conversation.persist = false (builder)\nconversation.title = *** (builder)\n"
         );
+    }
+
+    #[tokio::test]
+    async fn conversation_of_another_project_is_not_started_again() {
+        let root = tempfile::tempdir().unwrap();
+        let (here, there) = (root.path().join("here"), root.path().join("there"));
+        let config = root.path().join("config");
+        for directory in [&here, &there] {
+            std::fs::create_dir(directory).unwrap();
+        }
+        let options = Options::new()
+            .cwd(&here)
+            .env("CLAUDE_CONFIG_DIR", config.to_str().unwrap())
+            .conversation(Conversation::resume_or_start(ID));
+        let fallback = options.fallback().unwrap();
+        let unknown = Error::new(ErrorKind::ConversationNotFound, "the CLI does not know it");
+        fallback.check_other_projects(&unknown).await.unwrap();
+
+        let there = std::fs::canonicalize(there).unwrap();
+        let name = claude_wire::transcript::project_folder_name(there.to_str().unwrap());
+        let folder = config.join("projects").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let entry = serde_json::json!({
+            "parentUuid": null, "type": "user", "uuid": "u", "cwd": there,
+            "message": {"role": "user", "content": "Hi"},
+        });
+        std::fs::write(folder.join(format!("{ID}.jsonl")), format!("{entry}\n")).unwrap();
+        let error = fallback.check_other_projects(&unknown).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConversationNotFound);
+        assert_eq!(error.session_id().map(SessionId::as_str), Some(ID));
+        let text = error.to_string();
+        let help = format!("; help: set `cwd` to \"{}\", or use another ID", there.display());
+        assert!(text.contains("exists, but in another project folder") && text.ends_with(&help));
+
+        let same = Options::new().cwd(&there);
+        let same = same.env("CLAUDE_CONFIG_DIR", config.to_str().unwrap());
+        let same = same.conversation(Conversation::resume_or_start(ID)).fallback().unwrap();
+        same.check_other_projects(&unknown).await.unwrap();
     }
 }

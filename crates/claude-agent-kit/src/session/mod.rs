@@ -104,7 +104,10 @@ impl Session {
         let Some(fallback) = options.fallback() else { return Ok(session) };
         match session.ready().await {
             Ok(()) => Ok(session),
-            Err(error) if fallback.is_for(&error) => Self::open_once(&fallback.options).await,
+            Err(error) if fallback.is_for(&error) => {
+                fallback.check_other_projects(&error).await?;
+                Self::open_once(&fallback.options).await
+            }
             Err(error) => Err(error),
         }
     }

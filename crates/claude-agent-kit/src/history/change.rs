@@ -1,0 +1,230 @@
+//! Renames, tags, archives and deletes sessions.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use claude_wire::transcript::{WINDOW, tag_line, title_line, with_leading_newline};
+
+use super::project::Located;
+use super::{History, Store, errors, file, live, time};
+use crate::error::Result;
+use crate::id::SessionId;
+
+/// How often a change is written until it stays.
+const ATTEMPTS: usize = 5;
+
+impl History {
+    /// Gives a session a title, which is trimmed. The session becomes the most recently modified one.
+    ///
+    /// # Errors
+    /// [`InvalidHistoryChange`](crate::ErrorKind::InvalidHistoryChange) when the title is blank,
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the transcript cannot be written.
+    ///
+    /// # Cancel safety
+    /// The change is made or not made, never in part.
+    pub async fn rename(&self, session_id: &SessionId, title: impl Into<String>) -> Result<()> {
+        let (id, title) = (session_id.clone(), title.into());
+        self.run(move |store, _| {
+            let line = title_line(id.as_str(), &title);
+            let line = line.map_err(|error| errors::invalid_change(&id, error))?;
+            append(&store.require(&id)?, &line)
+        })
+        .await
+    }
+
+    /// Sets the tag of a session, or removes it with `None`. The tag is trimmed and loses invisible
+    /// characters. The session becomes the most recently modified one.
+    ///
+    /// # Errors
+    /// As [`rename`](Self::rename).
+    ///
+    /// # Cancel safety
+    /// The change is made or not made, never in part.
+    pub async fn tag(&self, session_id: &SessionId, tag: Option<&str>) -> Result<()> {
+        let (id, tag) = (session_id.clone(), tag.map(str::to_owned));
+        self.run(move |store, _| {
+            let line = tag_line(id.as_str(), tag.as_deref());
+            let line = line.map_err(|error| errors::invalid_change(&id, error))?;
+            append(&store.require(&id)?, &line)
+        })
+        .await
+    }
+
+    /// Archives a session: every copy of it. The transcript does not change. A prompt that is sent
+    /// later ends the archiving.
+    ///
+    /// # Errors
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the file beside the transcript cannot be
+    /// written.
+    ///
+    /// # Cancel safety
+    /// The change continues in the background.
+    pub async fn archive(&self, session_id: &SessionId) -> Result<()> {
+        self.set_archived(session_id, true).await
+    }
+
+    /// Takes a session out of the archive.
+    ///
+    /// # Errors
+    /// As [`archive`](Self::archive).
+    ///
+    /// # Cancel safety
+    /// The change continues in the background.
+    pub async fn unarchive(&self, session_id: &SessionId) -> Result<()> {
+        self.set_archived(session_id, false).await
+    }
+
+    async fn set_archived(&self, session_id: &SessionId, archived: bool) -> Result<()> {
+        let id = session_id.clone();
+        self.run(move |store, _| {
+            let copies = store.copies(&id)?;
+            if copies.is_empty() {
+                store.require(&id)?;
+            }
+            let text = format!(r#"{{"archived":{archived},"at":"{}","by":"sdk"}}"#, time::now());
+            for (located, _) in copies {
+                let folder = located.session_dir();
+                let write = || {
+                    create_private_dir(&folder)?;
+                    replace(&folder.join("archived.json"), text.as_bytes())
+                };
+                write().map_err(|error| errors::io("write to", &folder, error))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes a session: its transcript, then the folder with its subagents and tool results.
+    /// Checkpoints of files in `file-history` and other copies of the session are kept.
+    ///
+    /// A session that a CLI is using is not deleted: the CLI would write a new transcript with
+    /// only the later entries. See [`is_live`](Self::is_live) for what is recognized.
+    ///
+    /// # Errors
+    /// [`SessionLive`](crate::ErrorKind::SessionLive) when a CLI is using the session,
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when something cannot be removed.
+    ///
+    /// # Cancel safety
+    /// The deletion continues in the background.
+    pub async fn delete(&self, session_id: &SessionId) -> Result<()> {
+        let id = session_id.clone();
+        self.run(move |store, _| match live::process_of(&store.config, &id)? {
+            Some(pid) => Err(errors::live(&id, pid)),
+            None => delete(store, &id),
+        })
+        .await
+    }
+
+    /// Deletes a session even if a CLI is using it, see [`delete`](Self::delete).
+    ///
+    /// # Errors
+    /// As [`delete`](Self::delete), except for [`SessionLive`](crate::ErrorKind::SessionLive).
+    ///
+    /// # Cancel safety
+    /// The deletion continues in the background.
+    pub async fn force_delete(&self, session_id: &SessionId) -> Result<()> {
+        let id = session_id.clone();
+        self.run(move |store, _| delete(store, &id)).await
+    }
+}
+
+fn delete(store: &Store, id: &SessionId) -> Result<()> {
+    let located = store.require(id)?;
+    fs::remove_file(&located.path)
+        .map_err(|error| errors::io("remove the transcript", &located.path, error))?;
+    let folder = located.session_dir();
+    let removed = match folder.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&folder),
+        Ok(_) => fs::remove_file(&folder),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if !file::is_absent(&error) => {
+            Err(errors::io("remove, after its transcript, the folder", &folder, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Appends a line to a transcript, and again if it was overwritten.
+fn append(located: &Located, line: &[u8]) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        let attempt = append_once(&located.path, line);
+        match attempt {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) => return Err(errors::io("append to", &located.path, error)),
+        }
+    }
+    Err(errors::overwritten(&located.path))
+}
+
+/// Appends a line in one write, and returns whether the file at this path has it.
+fn append_once(path: &Path, line: &[u8]) -> io::Result<bool> {
+    let (mut file, metadata) = file::open_append(path)?;
+    let mut last = [0];
+    let has_last = metadata.len() > 0 && file::read_at(&file, &mut last, metadata.len() - 1)? == 1;
+    let bytes = with_leading_newline(line, has_last.then_some(last[0]));
+    // Not `write_all`: the rest of a short write could end up behind another writer's line. The
+    // next attempt starts with a line break.
+    let written = loop {
+        match file.write(&bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => break result?,
+        }
+    };
+    drop(file);
+    Ok(written == bytes.len() && ends_with_line(path, line)?)
+}
+
+/// Returns whether the line is near the end of the file. The file is opened again, since the CLI may
+/// have replaced it.
+pub(super) fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
+    let (file, metadata) = match file::open(path) {
+        Ok(opened) => opened,
+        Err(error) if file::is_absent(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let length = line.len() + WINDOW;
+    let mut tail = vec![0; length];
+    let start = metadata.len().saturating_sub(length as u64);
+    let read = file::read_at(&file, &mut tail, start)?;
+    // Without the line break at the end.
+    let text = &line[..line.len() - 1];
+    Ok(tail[..read].split(|byte| *byte == b'\n').any(|found| found == text))
+}
+
+/// Creates a folder that only the user can read, unless it exists.
+fn create_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Creates a file that only the user can read; an existing one is an error.
+pub(super) fn create_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Replaces a file as a whole.
+fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", crate::random::uuid()));
+    let write = || {
+        create_private(&temporary)?.write_all(contents)?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+}

@@ -1,0 +1,121 @@
+//! Opens and reads files without blocking on anything that is not a regular file.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use claude_wire::transcript::{Ends, WINDOW};
+
+/// The maximum size of a sidecar file.
+const MAX_SIDECAR_BYTES: usize = 64 * 1024;
+
+/// Opens a regular file for reading. Symbolic links are not followed.
+pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    open_with(OpenOptions::new().read(true), path)
+}
+
+/// Opens an existing regular file for appending and reading.
+pub(super) fn open_append(path: &Path) -> io::Result<(File, Metadata)> {
+    open_with(OpenOptions::new().read(true).append(true), path)
+}
+
+fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metadata)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+
+        use rustix::fs::OFlags;
+        // A pipe without a writer would block, and a link may lead anywhere.
+        options.custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+    }
+    #[cfg(not(unix))]
+    if path.symlink_metadata()?.is_symlink() {
+        return Err(not_regular());
+    }
+    let file = options.open(path).map_err(|error| {
+        let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        if is_link { not_regular() } else { error }
+    })?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(not_regular());
+    }
+    Ok((file, metadata))
+}
+
+pub(super) fn not_regular() -> io::Error {
+    io::Error::other("not a regular file")
+}
+
+/// Returns whether the path does not name anything.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Reads at an offset until the buffer is full or the file ends. The position of the file does not
+/// matter, so that several readers can share one handle.
+pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let at = offset + filled as u64;
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(file, &mut buffer[filled..], at);
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(file, &mut buffer[filled..], at);
+        match read {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// Returns the contents of a small file; `None` if there is none.
+pub(super) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let file = match open(path) {
+        Ok((file, _)) => file,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = vec![0; MAX_SIDECAR_BYTES + 1];
+    let length = read_at(&file, &mut bytes, 0)?;
+    if length > MAX_SIDECAR_BYTES {
+        return Err(io::Error::other("file is larger than 64 KiB"));
+    }
+    bytes.truncate(length);
+    Ok(Some(bytes))
+}
+
+/// The modification time in milliseconds since the Unix epoch, rounded as JavaScript does.
+pub(super) fn modified_millis(metadata: &Metadata) -> i64 {
+    let Ok(modified) = metadata.modified() else { return 0 };
+    let micros = |since: std::time::Duration| i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    match modified.duration_since(UNIX_EPOCH) {
+        Ok(since) => micros(since).saturating_add(500) / 1000,
+        Err(before) => -micros(before.duration()) / 1000,
+    }
+}
+
+/// Buffers for the two ends of a transcript, reused from file to file.
+#[derive(Default)]
+pub(super) struct EndBuffers {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl EndBuffers {
+    /// Reads the first and the last bytes of a file of this length.
+    pub(super) fn read(&mut self, file: &File, length: u64) -> io::Result<Ends<'_>> {
+        self.head.resize(WINDOW, 0);
+        let head = read_at(file, &mut self.head, 0)?;
+        if length <= WINDOW as u64 {
+            return Ok(Ends::new(&self.head[..head], &self.head[..head]));
+        }
+        self.tail.resize(WINDOW, 0);
+        let tail = read_at(file, &mut self.tail, length - WINDOW as u64)?;
+        Ok(Ends::new(&self.head[..head], &self.tail[..tail]))
+    }
+}

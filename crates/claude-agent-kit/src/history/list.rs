@@ -1,0 +1,268 @@
+//! Lists sessions, page by page.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use claude_wire::transcript::{Ends, has_chain_entry};
+
+use super::file::{self, EndBuffers};
+use super::project::{Folders, Located, transcripts};
+use super::session_info::{self, SessionInfo};
+use super::{CancelFlag, History, Store};
+use crate::error::Result;
+use crate::id::SessionId;
+
+/// How many threads read transcripts at most.
+const MAX_THREADS: usize = 8;
+/// How far a transcript is searched for its first entry of a conversation.
+const MAX_SCAN: u64 = 16 * 1024 * 1024;
+
+/// Which sessions a list has. Default: all, the newest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a filter does nothing until it is given to `History::list`"]
+pub struct ListFilter {
+    limit: Option<usize>,
+    offset: usize,
+    include_worktrees: bool,
+    include_programmatic: bool,
+}
+
+impl Default for ListFilter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ListFilter {
+    /// Creates a filter that keeps every session.
+    pub fn new() -> Self {
+        Self { limit: None, offset: 0, include_worktrees: true, include_programmatic: true }
+    }
+
+    /// Sets how many sessions are returned at most. Default: all.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Sets how many sessions are skipped, for the next page. Default: 0.
+    pub fn offset(mut self, offset: usize) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Sets whether [`History::for_directory`] includes the other worktrees of the directory's Git
+    /// repository. Default: true.
+    pub fn include_worktrees(mut self, include: bool) -> Self {
+        self.include_worktrees = include;
+        self
+    }
+
+    /// Sets whether sessions that a program started, through an SDK or as a daemon, are included.
+    /// Default: true.
+    pub fn include_programmatic(mut self, include: bool) -> Self {
+        self.include_programmatic = include;
+        self
+    }
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SessionPage {
+    /// The sessions, the most recently modified first.
+    pub sessions: Vec<SessionInfo>,
+    /// The transcripts that could not be read. Files are read as far as the page needs them.
+    pub skipped: Vec<SkippedFile>,
+    /// Whether there may be more sessions after this page.
+    pub has_more: bool,
+}
+
+/// A transcript that could not be read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SkippedFile {
+    /// The transcript.
+    pub path: PathBuf,
+    /// Why it could not be read.
+    pub error: Arc<io::Error>,
+}
+
+impl fmt::Display for SkippedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read the transcript \"{}\": {}", self.path.display(), self.error)
+    }
+}
+
+impl History {
+    /// Lists sessions, the most recently modified first.
+    ///
+    /// Reads at most 128 KiB of each transcript, and only of those that the page needs: the files are
+    /// sorted by their modification times before any is read. A missing config directory is an empty
+    /// history. Sessions that continue in another one are left out.
+    ///
+    /// # Errors
+    /// [`ErrorKind::HistoryIo`](crate::ErrorKind::HistoryIo) when a folder cannot be read.
+    /// Transcripts that cannot be read are in [`SessionPage::skipped`].
+    ///
+    /// # Cancel safety
+    /// Cancel safe. Threads that read files stop after the file that they are reading.
+    pub async fn list(&self, filter: ListFilter) -> Result<SessionPage> {
+        self.run(move |store, cancel| list(store, filter, cancel)).await
+    }
+}
+
+/// What became of one transcript.
+enum Reading {
+    Shown(Box<SessionInfo>),
+    Hidden,
+    Failed(SkippedFile),
+}
+
+fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<SessionPage> {
+    let folders = store.folders(filter.include_worktrees)?;
+    let mut found = Vec::new();
+    for folder in &folders.paths {
+        cancel.check()?;
+        let transcripts = transcripts(folder)?;
+        found.extend(
+            transcripts
+                .into_iter()
+                .map(|(located, metadata)| (file::modified_millis(&metadata), located)),
+        );
+    }
+    found.sort_unstable_by(|(one, one_at), (other, other_at)| {
+        (other, other_at.id.as_str()).cmp(&(one, one_at.id.as_str()))
+    });
+    let wanted = filter.limit.map_or(usize::MAX, |limit| filter.offset.saturating_add(limit));
+    let context = Context { store, folders: &folders, filter };
+    let mut page = SessionPage::default();
+    let mut seen: HashSet<SessionId> = HashSet::new();
+    let mut rest = &found[..];
+    while seen.len() < wanted && !rest.is_empty() {
+        let (group, after) = rest.split_at((wanted - seen.len()).min(rest.len()));
+        rest = after;
+        for reading in
+            in_parallel(group, cancel, |(_, located), buffers| context.read(located, buffers))
+        {
+            match reading {
+                Reading::Shown(info) => {
+                    // The newest of several copies is shown.
+                    let is_new = seen.insert(info.session_id.clone());
+                    if is_new && seen.len() > filter.offset {
+                        page.sessions.push(*info);
+                    }
+                }
+                Reading::Hidden => {}
+                Reading::Failed(skipped) => page.skipped.push(skipped),
+            }
+        }
+        cancel.check()?;
+    }
+    page.has_more = !rest.is_empty();
+    Ok(page)
+}
+
+struct Context<'a> {
+    store: &'a Store,
+    folders: &'a Folders,
+    filter: ListFilter,
+}
+
+impl Context<'_> {
+    fn read(&self, located: &Located, buffers: &mut EndBuffers) -> Reading {
+        match self.try_read(located, buffers) {
+            Ok(Some(info)) => Reading::Shown(Box::new(info)),
+            Ok(None) => Reading::Hidden,
+            Err(error) if file::is_absent(&error) => Reading::Hidden,
+            Err(error) => {
+                Reading::Failed(SkippedFile { path: located.path.clone(), error: Arc::new(error) })
+            }
+        }
+    }
+
+    fn try_read(
+        &self,
+        located: &Located,
+        buffers: &mut EndBuffers,
+    ) -> io::Result<Option<SessionInfo>> {
+        let (file, metadata) = file::open(&located.path)?;
+        let ends = buffers.read(&file, metadata.len())?;
+        let is_hidden = (!self.filter.include_programmatic && ends.is_programmatic())
+            || is_continued(located, &ends)
+            || (!self.folders.directories.is_empty()
+                && !self.folders.includes(ends.recorded_cwd().as_deref()));
+        if is_hidden {
+            return Ok(None);
+        }
+        Ok(session_info::from_ends(self.store, located, &ends, &metadata))
+    }
+}
+
+/// Returns whether the conversation continues in another session, which is in the list instead.
+fn is_continued(located: &Located, ends: &Ends<'_>) -> bool {
+    ends.continued_in().is_some_and(|next| {
+        next != located.id.as_str()
+            && has_conversation(&located.path.with_file_name(format!("{next}.jsonl")))
+    })
+}
+
+fn has_conversation(path: &Path) -> bool {
+    let Ok((file, metadata)) = file::open(path) else { return false };
+    let mut chunk = vec![0; 1024 * 1024];
+    let mut offset = 0;
+    while offset < metadata.len().min(MAX_SCAN) {
+        match file::read_at(&file, &mut chunk, offset) {
+            Ok(length) if length > 0 => {
+                if has_chain_entry(&chunk[..length]) {
+                    return true;
+                }
+                offset += length as u64;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Applies a function to every item on a few threads, each with its own buffers, and returns the
+/// results in order. Stops early if the caller is gone.
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    cancel: &CancelFlag,
+    work: impl Fn(&T, &mut EndBuffers) -> R + Sync,
+) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut buffers = EndBuffers::default();
+        let mut results = Vec::new();
+        while !cancel.is_set() {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { break };
+            results.push((at, work(item, &mut buffers)));
+        }
+        results
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(MAX_THREADS).min(items.len().div_ceil(16));
+    let mut results = std::thread::scope(|scope| {
+        // A thread that cannot be started only costs time: this one works too.
+        let helpers: Vec<_> = (1..threads)
+            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
+            .collect();
+        let mut results = run();
+        for helper in helpers {
+            match helper.join() {
+                Ok(more) => results.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    });
+    results.sort_unstable_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}

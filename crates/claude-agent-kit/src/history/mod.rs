@@ -1,0 +1,274 @@
+//! The conversations that the CLI keeps on disk: list, read, follow and change them.
+//!
+//! A [`History`] reads the config directory of the CLI, normally `~/.claude`. It needs no CLI and no
+//! login, and never starts a process. Transcripts can have gigabytes, so every function has bounded
+//! memory: lists read 64 KiB of either end of a transcript, and reading a conversation keeps an index
+//! of 56 bytes per entry and decodes messages while they are consumed.
+//!
+//! ```no_run
+//! use claude_agent_kit::history::{History, ListFilter, MessageFilter};
+//!
+//! # async fn example() -> claude_agent_kit::Result<()> {
+//! let history = History::new()?.for_directory("/srv/project");
+//! let page = history.list(ListFilter::new().limit(20)).await?;
+//! for session in &page.sessions {
+//!     println!("{} {}", session.session_id, session.summary);
+//! }
+//! if let Some(newest) = page.sessions.first() {
+//!     let mut messages = history.messages(&newest.session_id, MessageFilter::default()).await?;
+//!     while let Some(message) = messages.next().await {
+//!         println!("{:?}", message?.entry.timestamp());
+//!     }
+//!     history.rename(&newest.session_id, "Release notes").await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Files that are not sessions
+//! A session is a regular, non-empty file `<uuid>.jsonl` in a project folder. Directories, pipes,
+//! devices and symbolic links with such a name are never opened for reading, so that no call blocks
+//! on them: lists leave them out, and other calls fail with
+//! [`HistoryIo`](crate::ErrorKind::HistoryIo). Files that cannot be read are reported in
+//! [`SessionPage::skipped`].
+//!
+//! # Changes beside a running CLI
+//! The CLI does not lock its transcripts. Changes are appended as whole lines in one write, with a
+//! line break first if the file ends within a line. Afterwards they are verified, and written again if
+//! the CLI rewrote the file meanwhile. A change is lost if the CLI has read the file before the change
+//! and rewrites it after the verification.
+//!
+//! # Deviations from the TypeScript SDK
+//! - Symbolic links to transcripts are not followed by any function.
+//! - Without [`for_directory`](History::for_directory), the newest of several copies of a session is
+//!   used, not the first one found.
+//! - Git worktrees are read from the files of the repository instead of running `git`.
+//! - Tags are not converted to Unicode normalization form KC.
+//! - Deleting a session that is in use is refused, see [`History::delete`].
+
+mod change;
+mod errors;
+mod file;
+mod follow;
+mod fork;
+mod list;
+mod live;
+mod project;
+mod session_info;
+mod stream;
+mod subagents;
+#[cfg(test)]
+mod tests;
+mod time;
+mod transcript;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use claude_wire::transcript::{
+    Entry, EntryBody, EntryKind, EntryRef, Issue, IssueKind, MessageFilter, MessageRole,
+};
+use claude_wire::transcript::{is_project_folder_override, is_uuid};
+pub use follow::{Follow, FollowEvent};
+pub use fork::ForkOptions;
+pub use list::{ListFilter, SessionPage, SkippedFile};
+pub use session_info::SessionInfo;
+pub use stream::{EntryStream, HistoryMessage, MessageStream};
+pub use subagents::SubagentInfo;
+use tokio::sync::Semaphore;
+pub use transcript::Transcript;
+
+use crate::driver::require_runtime;
+use crate::error::{Error, ErrorKind, Result};
+use crate::id::SessionId;
+use crate::options::Options;
+
+/// How many calls of one handle and its clones read or write files at a time.
+const CONCURRENCY_LIMIT: usize = 8;
+
+/// The conversations in a config directory of the CLI. Cloning is cheap.
+///
+/// File operations run on Tokio's blocking threads, at most 8 at a time for a handle and its clones.
+#[derive(Clone)]
+pub struct History {
+    store: Arc<Store>,
+    permits: Arc<Semaphore>,
+}
+
+/// Where sessions are looked for.
+#[derive(Clone, Debug)]
+struct Store {
+    config: PathBuf,
+    /// The name of the project folder, whatever the working directory.
+    folder_override: Option<String>,
+    /// The working directory whose sessions are meant; `None` for all.
+    directory: Option<PathBuf>,
+}
+
+impl History {
+    /// Opens the history in the config directory that a CLI started by this process would use:
+    /// `CLAUDE_CONFIG_DIR`, or `.claude` in the home directory. The directory need not exist.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] when neither variable is set.
+    pub fn new() -> Result<Self> {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    /// Opens the history in the config directory that a CLI with these options would use, including
+    /// [`Options::env`] and [`Options::environment`]. All projects are searched, whatever
+    /// [`Options::cwd`] is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidOptions`] when the CLI would have neither `CLAUDE_CONFIG_DIR` nor a home
+    /// directory.
+    pub fn from_options(options: &Options) -> Result<Self> {
+        Self::from_variables(|name| {
+            let settings = &options.settings;
+            let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
+            given.or_else(|| std::env::var_os(name).filter(|_| settings.environment.passes(name)))
+        })
+    }
+
+    /// Opens the history in a config directory. The directory need not exist.
+    pub fn at(config_dir: impl Into<PathBuf>) -> Self {
+        Self::with_store(Store {
+            config: config_dir.into(),
+            folder_override: None,
+            directory: None,
+        })
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        let given = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if let Some(config) = given("CLAUDE_CONFIG_DIR") {
+            let name =
+                given("CLAUDE_CODE_PROJECT_DIR_NAME").and_then(|name| name.into_string().ok());
+            return Ok(Self::with_store(Store {
+                config: config.into(),
+                folder_override: name.filter(|name| is_project_folder_override(name)),
+                directory: None,
+            }));
+        }
+        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        match given(home) {
+            Some(home) => Ok(Self::at(Path::new(&home).join(".claude"))),
+            None => Err(errors::no_config_dir(home)),
+        }
+    }
+
+    fn with_store(store: Store) -> Self {
+        Self { store: Arc::new(store), permits: Arc::new(Semaphore::new(CONCURRENCY_LIMIT)) }
+    }
+
+    /// Restricts the handle to the sessions of a working directory, and of the other worktrees of its
+    /// Git repository.
+    #[must_use]
+    pub fn for_directory(&self, directory: impl Into<PathBuf>) -> Self {
+        let store = Store { directory: Some(directory.into()), ..(*self.store).clone() };
+        Self { store: Arc::new(store), permits: self.permits.clone() }
+    }
+
+    /// Returns the config directory.
+    pub fn config_dir(&self) -> &Path {
+        &self.store.config
+    }
+
+    /// Returns what a list shows of a session. `None` if there is no such session, or nothing to show
+    /// of it: a subagent's transcript, or one without a prompt and a title.
+    ///
+    /// # Errors
+    /// [`ErrorKind::HistoryIo`] when the transcript cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn info(&self, session_id: &SessionId) -> Result<Option<SessionInfo>> {
+        let id = session_id.clone();
+        self.run(move |store, _| {
+            let Some(located) = store.find(&id)? else { return Ok(None) };
+            session_info::read(store, &located)
+        })
+        .await
+    }
+
+    /// Returns the transcript of a session; `None` if there is none.
+    pub(crate) async fn session_path(&self, session_id: &SessionId) -> Result<Option<PathBuf>> {
+        let id = session_id.clone();
+        self.run(move |store, _| Ok(store.find(&id)?.map(|located| located.path))).await
+    }
+
+    /// Runs file operations on a blocking thread. Dropping the future sets the flag, so that long
+    /// reads stop.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store, &CancelFlag) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let runtime = require_runtime()?;
+        let permit = self.permits.clone().acquire_owned().await;
+        let flag = CancelFlag::default();
+        let guard = CancelGuard(flag.clone());
+        let store = self.store.clone();
+        let task = runtime.spawn_blocking(move || {
+            let _permit = permit;
+            work(&store, &flag)
+        });
+        let result = join(task.await);
+        drop(guard);
+        result?
+    }
+}
+
+/// Returns the result of a blocking task, and continues its panic.
+fn join<T>(result: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
+    result.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Error::new(
+            ErrorKind::RuntimeGone,
+            "the Tokio runtime was shut down while the history was being read",
+        ),
+    })
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("History")
+            .field("config_dir", &self.store.config)
+            .field("directory", &self.store.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether the caller of an operation is gone.
+#[derive(Clone, Debug, Default)]
+struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Fails if the caller is gone, who then does not see the error.
+    fn check(&self) -> Result<()> {
+        if self.is_set() {
+            return Err(Error::new(ErrorKind::HistoryIo, "the call was cancelled"));
+        }
+        Ok(())
+    }
+}
+
+/// Sets the flag when the future is dropped.
+struct CancelGuard(CancelFlag);
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns the ID as text if it has the form of one. Other text must not become part of a path.
+fn valid_id(session_id: &SessionId) -> Option<&str> {
+    Some(session_id.as_str()).filter(|id| is_uuid(id))
+}

@@ -1,0 +1,244 @@
+//! Finds project folders and the transcripts in them.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use claude_wire::transcript::{
+    is_same_project_name, is_uuid, project_folder_name, project_folder_prefix,
+};
+
+use super::{Store, errors, file, valid_id};
+use crate::error::Result;
+use crate::id::SessionId;
+use crate::small_file;
+
+/// A transcript on disk.
+#[derive(Clone, Debug)]
+pub(super) struct Located {
+    pub(super) id: SessionId,
+    pub(super) path: PathBuf,
+}
+
+impl Located {
+    /// The folder for the files that belong to the session.
+    pub(super) fn session_dir(&self) -> PathBuf {
+        self.path.with_extension("")
+    }
+}
+
+impl Store {
+    pub(super) fn projects(&self) -> PathBuf {
+        self.config.join("projects")
+    }
+
+    /// Returns the newest copy of a session, or with a working directory the first one.
+    pub(super) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
+        let mut copies = self.copies(id)?;
+        if self.directory.is_none() {
+            copies.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
+        }
+        Ok(copies.into_iter().next().map(|(located, _)| located))
+    }
+
+    /// Returns a session, or an error.
+    pub(super) fn require(&self, id: &SessionId) -> Result<Located> {
+        self.find(id)?
+            .ok_or_else(|| errors::not_found(id, &self.projects(), self.directory.as_deref()))
+    }
+
+    /// Returns every copy of a session, each with its modification time.
+    ///
+    /// # Errors
+    /// When there are only files that are not regular, or a folder cannot be read.
+    pub(super) fn copies(&self, id: &SessionId) -> Result<Vec<(Located, i64)>> {
+        let Some(text) = valid_id(id) else { return Ok(Vec::new()) };
+        let name = format!("{text}.jsonl");
+        let (mut copies, mut failure) = (Vec::new(), None);
+        for folder in self.folders(true)?.paths {
+            let path = folder.join(&name);
+            match path.symlink_metadata() {
+                Ok(metadata) if !metadata.is_file() => {
+                    failure = Some(errors::io("open", &path, file::not_regular()));
+                }
+                Ok(metadata) if metadata.len() == 0 => {}
+                Ok(metadata) => {
+                    let located = Located { id: id.clone(), path };
+                    copies.push((located, file::modified_millis(&metadata)));
+                }
+                Err(error) if file::is_absent(&error) => {}
+                Err(error) => failure = Some(errors::io("open", &path, error)),
+            }
+        }
+        match failure {
+            Some(failure) if copies.is_empty() => Err(failure),
+            _ => Ok(copies),
+        }
+    }
+
+    /// Returns the project folders to look at.
+    pub(super) fn folders(&self, include_worktrees: bool) -> Result<Folders> {
+        let projects = self.projects();
+        let Some(directory) = &self.directory else {
+            return Ok(Folders { paths: subfolders(&projects)?, directories: Vec::new() });
+        };
+        let directory = canonical(directory);
+        let mut names = Vec::new();
+        names.extend(self.folder_override.clone());
+        let mut directories = vec![directory.clone()];
+        if include_worktrees {
+            let worktrees = worktrees(&directory);
+            if worktrees.len() > 1 {
+                directories.extend(worktrees.into_iter().filter(|other| *other != directory));
+            }
+        }
+        let texts: Vec<String> =
+            directories.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let mut paths: Vec<PathBuf> = Vec::new();
+        names.extend(texts.iter().map(|text| project_folder_name(text)));
+        let mut add = |path: PathBuf| {
+            if path.is_dir() && !paths.contains(&path) {
+                paths.push(path);
+            }
+        };
+        for name in &names {
+            add(projects.join(name));
+        }
+        // Versions of the CLI differ in the hash behind a long name.
+        for (text, prefix) in
+            texts.iter().filter_map(|text| Some((text, project_folder_prefix(text)?)))
+        {
+            for folder in subfolders(&projects)? {
+                let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                if name.starts_with(&prefix) && has_session_of(&folder, text) {
+                    add(folder);
+                }
+            }
+        }
+        Ok(Folders { paths, directories })
+    }
+}
+
+/// The project folders of a working directory.
+pub(super) struct Folders {
+    pub(super) paths: Vec<PathBuf>,
+    /// The working directory and the other worktrees; empty for all projects.
+    pub(super) directories: Vec<PathBuf>,
+}
+
+impl Folders {
+    /// Returns whether a session that ran in `cwd` belongs to these directories. Folder names are
+    /// ambiguous, so a folder can hold sessions of another directory, which must still exist to be
+    /// told apart.
+    pub(super) fn includes(&self, cwd: Option<&str>) -> bool {
+        let Some(cwd) = cwd else { return true };
+        let same = |directory: &PathBuf| directory.to_str() == Some(cwd);
+        if self.directories.is_empty() || self.directories.iter().any(same) {
+            return true;
+        }
+        let has_same_name =
+            |directory: &PathBuf| is_same_project_name(&directory.to_string_lossy(), cwd);
+        let is_remote = cwd.starts_with("\\\\") || cwd.starts_with("//");
+        if is_remote || !self.directories.iter().any(has_same_name) {
+            return true;
+        }
+        let Ok(real) = fs::canonicalize(cwd) else { return true };
+        self.directories.iter().any(|directory| real.starts_with(directory))
+    }
+}
+
+/// Returns the transcripts in a folder, each with its modification time in milliseconds.
+pub(super) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(errors::io("list", folder, error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| errors::io("list", folder, error))?;
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
+        if !is_uuid(id) {
+            continue;
+        }
+        // A file that was deleted meanwhile is not an error.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_file() && metadata.len() > 0 {
+            found.push((Located { id: SessionId::from(id), path: entry.path() }, metadata));
+        }
+    }
+    Ok(found)
+}
+
+fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(projects) {
+        Ok(entries) => entries,
+        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(errors::io("list", projects, error)),
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|error| errors::io("list", projects, error))?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// Returns whether a transcript in the folder records this working directory.
+fn has_session_of(folder: &Path, cwd: &str) -> bool {
+    let mut buffers = file::EndBuffers::default();
+    transcripts(folder).unwrap_or_default().iter().any(|(located, _)| {
+        let Ok((file, metadata)) = file::open(&located.path) else { return false };
+        let Ok(ends) = buffers.read(&file, metadata.len()) else { return false };
+        ends.recorded_cwd().is_some_and(|recorded| is_same_project_name(&recorded, cwd))
+    })
+}
+
+/// Resolves symbolic links, as the CLI does with its working directory.
+pub(super) fn canonical(directory: &Path) -> PathBuf {
+    fs::canonicalize(directory)
+        .or_else(|_| std::path::absolute(directory))
+        .unwrap_or_else(|_| directory.to_owned())
+}
+
+/// Returns the worktrees of the Git repository that a directory belongs to, read from the
+/// repository's files: running `git` in a directory can run programs that the directory names.
+fn worktrees(directory: &Path) -> Vec<PathBuf> {
+    let Some((root, dot_git)) = directory
+        .ancestors()
+        .map(|ancestor| (ancestor, ancestor.join(".git")))
+        .find(|(_, dot_git)| dot_git.symlink_metadata().is_ok())
+    else {
+        return Vec::new();
+    };
+    let git_dir = if dot_git.is_dir() {
+        dot_git
+    } else {
+        match line(&dot_git).as_deref().and_then(|line| line.strip_prefix("gitdir:")) {
+            Some(path) => root.join(path.trim()),
+            None => return Vec::new(),
+        }
+    };
+    let common =
+        line(&git_dir.join("commondir")).map_or(git_dir.clone(), |path| git_dir.join(path));
+    let common = canonical(&common);
+    let mut found = Vec::new();
+    if common.file_name().is_some_and(|name| name == ".git") {
+        found.extend(common.parent().map(canonical));
+    }
+    for entry in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+        if let Some(dot_git) = line(&entry.path().join("gitdir")) {
+            found.extend(entry.path().join(dot_git).parent().map(canonical));
+        }
+    }
+    found
+}
+
+/// Returns the trimmed text of a small file.
+fn line(path: &Path) -> Option<String> {
+    let text = String::from_utf8(small_file::read(path).ok()?).ok()?;
+    Some(text.trim().to_owned())
+}

@@ -1,0 +1,113 @@
+//! What lists show of a session.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use claude_wire::transcript::{Ends, parse_timestamp};
+use serde_json::Value;
+
+use super::project::Located;
+use super::{Store, errors, file, time};
+use crate::error::Result;
+use crate::id::SessionId;
+
+/// The longest title in `custom-title.json` that is shown, in characters.
+const MAX_TITLE: usize = 200;
+
+/// What a list shows of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// The ID of the session.
+    pub session_id: SessionId,
+    /// The title, or else the last prompt, a summary, or the first prompt. Never empty.
+    pub summary: String,
+    /// When the transcript was last written.
+    pub last_modified: SystemTime,
+    /// The size of the transcript in bytes.
+    pub file_size: u64,
+    /// The title that a user gave, or else the one that the model gave.
+    pub custom_title: Option<String>,
+    /// The first prompt, cut to 200 characters.
+    pub first_prompt: Option<String>,
+    /// The Git branch of the newest entry.
+    pub git_branch: Option<String>,
+    /// The working directory.
+    pub cwd: Option<String>,
+    /// The tag.
+    pub tag: Option<String>,
+    /// When the session began.
+    pub created_at: Option<SystemTime>,
+    /// Whether the session is archived; `None` if it never was. A prompt that is newer than the
+    /// archiving ends it.
+    pub archived: Option<bool>,
+    /// The transcript.
+    pub path: PathBuf,
+}
+
+/// Reads what a list shows of one session.
+pub(super) fn read(store: &Store, located: &Located) -> Result<Option<SessionInfo>> {
+    let read = || {
+        let (file, metadata) = file::open(&located.path)?;
+        let mut buffers = file::EndBuffers::default();
+        let ends = buffers.read(&file, metadata.len())?;
+        Ok(from_ends(store, located, &ends, &metadata))
+    };
+    match read() {
+        Ok(info) => Ok(info),
+        Err(error) if file::is_absent(&error) => Ok(None),
+        Err(error) => Err(errors::io("read the transcript", &located.path, error)),
+    }
+}
+
+/// Returns what a list shows, from the ends of the transcript and the files beside it.
+pub(super) fn from_ends(
+    store: &Store,
+    located: &Located,
+    ends: &Ends<'_>,
+    metadata: &Metadata,
+) -> Option<SessionInfo> {
+    let title = sidecar_title(located, ends);
+    let info = ends.info(title.as_deref())?;
+    let directory = store.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
+    Some(SessionInfo {
+        session_id: located.id.clone(),
+        summary: info.summary,
+        last_modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        file_size: metadata.len(),
+        custom_title: info.custom_title,
+        first_prompt: info.first_prompt,
+        git_branch: info.git_branch,
+        cwd: info.cwd.or(directory),
+        tag: info.tag,
+        created_at: info.created_at.and_then(time::from_millis),
+        archived: archived(located, ends),
+        path: located.path.clone(),
+    })
+}
+
+/// Returns the title that the CLI keeps beside the transcript, if it may be used.
+pub(super) fn sidecar_title(located: &Located, ends: &Ends<'_>) -> Option<String> {
+    if !ends.needs_sidecar_title() {
+        return None;
+    }
+    let value = sidecar(&located.session_dir().join("custom-title.json"))?;
+    let title = value.get("customTitle")?.as_str()?;
+    Some(title.chars().filter(|character| !character.is_control()).take(MAX_TITLE).collect())
+}
+
+fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {
+    let value = sidecar(&located.session_dir().join("archived.json"))?;
+    let archived = value.get("archived")?.as_bool()?;
+    let at = value.get("at").and_then(Value::as_str).and_then(parse_timestamp);
+    Some(archived && !at.is_some_and(|at| ends.has_prompt_after(at)))
+}
+
+/// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
+/// broken one counts as absent, as it does for the CLI.
+pub(super) fn sidecar(path: &Path) -> Option<Value> {
+    let bytes: io::Result<Option<Vec<u8>>> = file::read_sidecar(path);
+    serde_json::from_slice(&bytes.ok()??).ok()
+}

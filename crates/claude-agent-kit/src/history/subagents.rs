@@ -1,0 +1,129 @@
+//! The subagents of a session.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::project::Located;
+use super::stream::{MessageStream, Parents, Span, Spans};
+use super::{History, errors, file, session_info, transcript};
+use crate::driver::require_runtime;
+use crate::error::Result;
+use crate::id::{AgentId, SessionId, ToolUseId};
+
+/// How deep folders of subagents are searched; the CLI uses three levels.
+const MAX_DEPTH: usize = 8;
+
+/// A subagent of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentInfo {
+    /// The ID of the subagent.
+    pub agent_id: AgentId,
+    /// The type of the subagent, such as `general-purpose`.
+    pub agent_type: Option<String>,
+    /// What the subagent was started for.
+    pub description: Option<String>,
+    /// The tool call that started the subagent.
+    pub tool_use_id: Option<ToolUseId>,
+    /// The subagent that started this one, if it was not the main agent.
+    pub parent_agent_id: Option<AgentId>,
+    /// The transcript.
+    pub path: PathBuf,
+}
+
+impl History {
+    /// Lists the subagents of a session, sorted by path.
+    ///
+    /// # Errors
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when a folder cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn subagents(&self, session_id: &SessionId) -> Result<Vec<SubagentInfo>> {
+        let id = session_id.clone();
+        self.run(move |store, _| list(&store.require(&id)?)).await
+    }
+
+    /// Streams the messages of a subagent, the oldest first.
+    ///
+    /// # Errors
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the transcript cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn subagent_messages(
+        &self,
+        session_id: &SessionId,
+        agent_id: &AgentId,
+    ) -> Result<MessageStream> {
+        let (id, agent) = (session_id.clone(), agent_id.clone());
+        let read = self.run(move |store, cancel| {
+            let found = list(&store.require(&id)?)?;
+            let Some(info) = found.into_iter().find(|info| info.agent_id == agent) else {
+                return Err(errors::subagent_not_found(&id, agent.as_str()));
+            };
+            let located = Located { id, path: info.path };
+            let (source, index) = transcript::read(&located, cancel)?;
+            let messages = index.tree().subagent_messages();
+            let spans: Vec<Span> = messages.into_iter().map(Span::from).collect();
+            let parents = Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id };
+            Ok((source, spans, parents))
+        });
+        let (source, spans, parents) = read.await?;
+        let spans = Spans::new(Arc::new(source), spans, require_runtime()?);
+        Ok(MessageStream::new(spans, parents))
+    }
+}
+
+fn list(located: &Located) -> Result<Vec<SubagentInfo>> {
+    let mut found = Vec::new();
+    collect(&located.session_dir().join("subagents"), 0, &mut found)?;
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+/// Links are not followed: they could lead in circles.
+fn collect(folder: &Path, depth: usize, found: &mut Vec<SubagentInfo>) -> Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if file::is_absent(&error) => return Ok(()),
+        Err(error) => return Err(errors::io("list", folder, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| errors::io("list", folder, error))?;
+        let Ok(kind) = entry.file_type() else { continue };
+        let name = entry.file_name();
+        let agent = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("agent-")?.strip_suffix(".jsonl"))
+            .filter(|agent| !agent.is_empty());
+        match agent {
+            _ if kind.is_dir() && depth < MAX_DEPTH => collect(&entry.path(), depth + 1, found)?,
+            Some(agent) if kind.is_file() => found.push(info(agent, entry.path())),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn info(agent: &str, path: PathBuf) -> SubagentInfo {
+    let sidecar = session_info::sidecar(&path.with_extension("meta.json")).unwrap_or_default();
+    let text = |name: &str| sidecar.get(name).and_then(Value::as_str);
+    let is_id = |id: &&str, others: &str| {
+        (1..=128).contains(&id.len())
+            && id.chars().all(|it| it.is_ascii_alphanumeric() || others.contains(it))
+    };
+    SubagentInfo {
+        agent_id: AgentId::from(agent),
+        agent_type: text("agentType").map(str::to_owned),
+        description: text("description").map(str::to_owned),
+        tool_use_id: text("toolUseId").filter(|id| is_id(id, "_.:-")).map(ToolUseId::from),
+        parent_agent_id: text("parentAgentId").filter(|id| is_id(id, "_-")).map(AgentId::from),
+        path,
+    }
+}

@@ -1,0 +1,286 @@
+//! Opens transcripts and reads their conversations.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef};
+
+use super::project::Located;
+use super::stream::{
+    self, EntryStream, HistoryMessage, MessageStream, Parents, Source, Span, Spans,
+};
+use super::{CancelFlag, History, errors, file};
+use crate::driver::require_runtime;
+use crate::error::Result;
+use crate::id::SessionId;
+
+/// How many bytes are indexed between two looks at whether the caller is gone.
+const CHUNK_BYTES: usize = 1024 * 1024;
+/// How many bytes of the end are read first for the last messages.
+const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
+
+/// An open transcript with an index of its entries, 56 bytes each.
+///
+/// The index covers what was in the file when it was opened. Entries are read from the file while
+/// streams are consumed.
+#[derive(Clone)]
+pub struct Transcript {
+    history: History,
+    session_id: SessionId,
+    source: Arc<Source>,
+    index: Arc<Index>,
+}
+
+impl History {
+    /// Opens the transcript of a session and indexes its entries. Use it to read more than the
+    /// messages: raw entries, issues, branches.
+    ///
+    /// # Errors
+    /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the transcript cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe. The thread that reads the file stops within 1 MiB.
+    pub async fn open(&self, session_id: &SessionId) -> Result<Transcript> {
+        let id = session_id.clone();
+        let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
+        let (source, index) = read.await?;
+        let (source, index) = (Arc::new(source), Arc::new(index));
+        Ok(Transcript { history: self.clone(), session_id: session_id.clone(), source, index })
+    }
+
+    /// Streams the messages of a session, the oldest first. [`MessageStream::skip`] and
+    /// [`MessageStream::take`] choose a page without decoding the rest.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn messages(
+        &self,
+        session_id: &SessionId,
+        filter: MessageFilter,
+    ) -> Result<MessageStream> {
+        self.open(session_id).await?.messages(filter).await
+    }
+
+    /// Streams all entries of a session in the order of the file, state entries included.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn entries(&self, session_id: &SessionId) -> Result<EntryStream> {
+        self.open(session_id).await?.entries()
+    }
+
+    /// Returns what is wrong with a transcript, see [`Transcript::issues`].
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn issues(&self, session_id: &SessionId) -> Result<Vec<Issue>> {
+        self.open(session_id).await?.issues().await
+    }
+
+    /// Returns the last `count` messages of a session, the oldest first.
+    ///
+    /// Reads the end of the transcript, and more of it only if the end has fewer messages or a
+    /// compaction, so the cost does not grow with the size of the transcript. The result is the end
+    /// of [`messages`](Self::messages), unless entries refer to others far behind them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn last_messages(
+        &self,
+        session_id: &SessionId,
+        count: usize,
+        filter: MessageFilter,
+    ) -> Result<Vec<HistoryMessage>> {
+        let id = session_id.clone();
+        self.run(move |store, cancel| last(&store.require(&id)?, count, filter, cancel)).await
+    }
+}
+
+impl Transcript {
+    /// Returns the ID of the session.
+    pub fn session_id(&self) -> &SessionId {
+        &self.session_id
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    /// Returns the index of the entries.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Streams the messages of the conversation, the oldest first.
+    ///
+    /// # Errors
+    /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn messages(&self, filter: MessageFilter) -> Result<MessageStream> {
+        let index = self.index.clone();
+        let choose = move || index.tree().messages(filter).into_iter().map(Span::from).collect();
+        let spans = self.history.run(move |_, _| Ok(choose())).await?;
+        Ok(MessageStream::new(self.spans(spans)?, Parents::default()))
+    }
+
+    /// Streams all entries in the order of the file, state entries and other branches included.
+    ///
+    /// # Errors
+    /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
+    pub fn entries(&self) -> Result<EntryStream> {
+        let spans = self.index.entries().map(Span::from).collect();
+        Ok(EntryStream::new(self.spans(spans)?))
+    }
+
+    /// Returns the newest entry of each branch, in the order of the file.
+    ///
+    /// # Errors
+    /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn branches(&self) -> Result<Vec<EntryRef>> {
+        let index = self.index.clone();
+        self.history.run(move |_, _| Ok(index.tree().branches())).await
+    }
+
+    /// Streams the entries from the start of the session to `entry`, one of
+    /// [`branches`](Self::branches), with everything that compactions removed from the context.
+    /// Empty for an entry of another transcript.
+    ///
+    /// # Errors
+    /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn branch(&self, entry: EntryRef) -> Result<EntryStream> {
+        let index = self.index.clone();
+        let path = self.history.run(move |_, _| {
+            let is_own = index.get(entry.index()) == Some(entry);
+            let path = if is_own { index.tree().full_path(entry) } else { Vec::new() };
+            Ok(path.into_iter().map(Span::from).collect())
+        });
+        Ok(EntryStream::new(self.spans(path.await?)?))
+    }
+
+    /// Returns every line that is malformed, torn, spliced, repeated or not part of the conversation,
+    /// in the order of the file. A line that the CLI is just writing counts as torn.
+    ///
+    /// # Errors
+    /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn issues(&self) -> Result<Vec<Issue>> {
+        let index = self.index.clone();
+        self.history.run(move |_, _| Ok(index.tree().issues())).await
+    }
+
+    fn spans(&self, spans: Vec<Span>) -> Result<Spans> {
+        Ok(Spans::new(self.source.clone(), spans, require_runtime()?))
+    }
+}
+
+impl fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcript")
+            .field("path", &self.source.path)
+            .field("entries", &self.index.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens a transcript and indexes it.
+pub(super) fn read(located: &Located, cancel: &CancelFlag) -> Result<(Source, Index)> {
+    let (source, length) = open(located)?;
+    let index = index(&source, 0, length, cancel)?;
+    Ok((source, index))
+}
+
+fn open(located: &Located) -> Result<(Source, u64)> {
+    let path = located.path.clone();
+    match file::open(&path) {
+        Ok((file, metadata)) => Ok((Source { file, path }, metadata.len())),
+        Err(error) => Err(errors::io("open the transcript", &path, error)),
+    }
+}
+
+/// Indexes a part of a file. Offsets in the index count from `start`.
+fn index(source: &Source, start: u64, end: u64, cancel: &CancelFlag) -> Result<Index> {
+    let mut index = Index::new();
+    let mut chunk = vec![0; CHUNK_BYTES.min(usize::try_from(end - start).unwrap_or(CHUNK_BYTES))];
+    let mut offset = start;
+    // What is appended meanwhile is not read, so that this ends.
+    while offset < end {
+        cancel.check()?;
+        let wanted = chunk.len().min(usize::try_from(end - offset).unwrap_or(CHUNK_BYTES));
+        let read = file::read_at(&source.file, &mut chunk[..wanted], offset)
+            .map_err(|error| errors::io("read", &source.path, error))?;
+        if read == 0 {
+            break;
+        }
+        index.feed(&chunk[..read]);
+        offset += read as u64;
+    }
+    index.finish();
+    Ok(index)
+}
+
+/// Reads the last messages from a part at the end of the file that is enlarged as needed.
+fn last(
+    located: &Located,
+    count: usize,
+    filter: MessageFilter,
+    cancel: &CancelFlag,
+) -> Result<Vec<HistoryMessage>> {
+    let (source, length) = open(located)?;
+    let mut tail = FIRST_TAIL_BYTES;
+    loop {
+        let start = length.saturating_sub(tail);
+        let index = index(&source, start, length, cancel)?;
+        let messages = index.tree().messages(filter);
+        let has_boundary = index.entries().any(|entry| entry.is_compact_boundary());
+        // One more than needed: the first one may have lost those that belong before it.
+        if start == 0 || (messages.len() > count && !has_boundary) {
+            let messages = &messages[messages.len().saturating_sub(count)..];
+            return decode(&source, messages, start, cancel);
+        }
+        tail = tail.saturating_mul(4);
+    }
+}
+
+fn decode(
+    source: &Source,
+    messages: &[MessageRef],
+    start: u64,
+    cancel: &CancelFlag,
+) -> Result<Vec<HistoryMessage>> {
+    let spans: Vec<Span> =
+        messages.iter().map(|message| Span::from(*message).shifted(start)).collect();
+    let mut decoded = Vec::with_capacity(spans.len());
+    while decoded.len() < spans.len() {
+        cancel.check()?;
+        for result in stream::batch(source, &spans[decoded.len()..]) {
+            let (entry, span) = result?;
+            decoded.push(stream::message(entry, span, &Parents::default()));
+        }
+    }
+    Ok(decoded)
+}
