@@ -109,7 +109,7 @@ fn removed_derivable_rows_are_derived_again() {
         "`maxTurns`",
         "`verbatimPrompts`",
         "| `client_app`",
-        "`reloadSkills`",
+        "`stopTask`",
         "`setPermissionMode`",
         "`PostToolUse`",
         "`CwdChanged`",

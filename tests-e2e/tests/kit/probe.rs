@@ -216,7 +216,7 @@ fn user_lookup_runs_no_program_of_the_working_directory() {
     let arguments = ["cli_path", path.to_str().unwrap(), "user", "no-such-user-here"];
     for directories in [".", ".:/usr/bin:/bin", ""] {
         let output = host_command(&fake.sibling(""), directories, &arguments).output().unwrap();
-        assert!(text(&output).contains("no user \"no-such-user-here\""), "{}", text(&output));
+        assert!(text(&output).contains("`user`: \"no-such-user-here\" was not found"), "{}", text(&output));
     }
     assert!(!fake.sibling("asked").exists());
 }
@@ -233,7 +233,7 @@ fn relative_home_is_not_searched_for_a_cli() {
     write_executable(&local.join("claude"), "#!/bin/sh\ntouch ran\necho 2.1.325\n");
     for home in [".", "", ".claude/.."] {
         let output = host_command(folder.path(), ".", &[]).env("HOME", home).output().unwrap();
-        assert!(text(&output).contains("no `claude` was found"), "{}", text(&output));
+        assert!(text(&output).contains("`claude` was not found"), "{}", text(&output));
     }
     assert!(!folder.path().join("ran").exists());
     // An absolute home is searched.

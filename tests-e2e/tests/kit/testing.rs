@@ -253,6 +253,6 @@ fn run_that_cannot_be_recorded_does_not_start() {
         let options = Options::new().simulated(hello()).recorded_to(file.path());
         let error = query("hi", options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SpawnFailed);
-        assert!(error.to_string().contains("the run cannot be recorded"), "{error}");
+        assert!(error.to_string().contains("cannot record the run"), "{error}");
     });
 }
