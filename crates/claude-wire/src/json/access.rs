@@ -49,7 +49,7 @@ impl Json {
         if !plain.contains('\\') {
             return Some(Cow::Borrowed(plain));
         }
-        self.deserialize::<String>().ok().map(Cow::Owned)
+        self.decode::<String>().ok().map(Cow::Owned)
     }
 
     /// Returns the value of a boolean; `None` for any other value.

@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::error::DecodeError;
 use crate::repair;
+use crate::schema::{self, Decode};
 
 pub use extra::Extra;
 pub use list::List;
@@ -75,14 +76,31 @@ impl Json {
     /// # Errors
     /// If the value cannot be deserialized into `T`.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        let error = match serde_json::from_str(self.text()) {
+        self.read(|text| serde_json::from_str(text))
+    }
+
+    /// Does the same as [`Self::deserialize`] for a wire type, with less code for each.
+    pub(crate) fn decode<T: Decode>(&self) -> Result<T, DecodeError> {
+        self.read(schema::from_text)
+    }
+
+    fn read<T>(
+        &self,
+        read: impl Fn(&str) -> Result<T, serde_json::Error>,
+    ) -> Result<T, DecodeError> {
+        let error = match read(self.text()) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        match repair::repaired(self.text().as_bytes()) {
-            Some(text) => serde_json::from_slice(&text).map_err(DecodeError::from_json),
+        match self.repaired() {
+            Some(text) => read(&text).map_err(DecodeError::from_json),
             None => Err(DecodeError::from_json(error)),
         }
+    }
+
+    #[cold]
+    fn repaired(&self) -> Option<String> {
+        String::from_utf8(repair::repaired(self.text().as_bytes())?).ok()
     }
 }
 

@@ -210,6 +210,8 @@ macro_rules! required_field {
         impl $(<$($generics)+>)? $crate::schema::Field for $type {
             const IS_REQUIRED: bool = true;
 
+            // Compiled only where it is used: most types are only optional fields.
+            #[inline]
             fn fill(
                 &mut self,
                 reader: &mut $crate::schema::Reader<'_>,
@@ -218,6 +220,7 @@ macro_rules! required_field {
                 Ok(())
             }
 
+            #[inline]
             fn show(&self) -> $crate::schema::View<'_> {
                 $crate::schema::Encode::view(self)
             }

@@ -30,11 +30,14 @@ pub(crate) struct Reader<'de> {
     nesting: u8,
     content: u8,
     isolating: bool,
+    /// Where the keys of tags are that came late and were taken by unions, for all open objects. Not
+    /// in `Entries`, which would then need code for its drop in every type that is decoded.
+    taken: Vec<usize>,
 }
 
 impl<'de> Reader<'de> {
     pub(crate) fn new(text: &'de str) -> Self {
-        Self { text, at: 0, nesting: 0, content: 0, isolating: false }
+        Self { text, at: 0, nesting: 0, content: 0, isolating: false, taken: Vec::new() }
     }
 
     /// Replaces a part that does not decode by `Undecodable`. Only on a second attempt, because
@@ -45,7 +48,7 @@ impl<'de> Reader<'de> {
 
     /// A reader of a part of this text.
     pub(crate) fn part(&self, raw: &'de RawValue) -> Self {
-        Self { text: raw.get(), at: 0, nesting: 0, ..*self }
+        Self { text: raw.get(), at: 0, nesting: 0, taken: Vec::new(), ..*self }
     }
 
     pub(crate) fn is_isolating(&self) -> bool {
@@ -198,7 +201,8 @@ impl<'de> Reader<'de> {
             return Err(self.mismatch(expected));
         }
         self.enter()?;
-        Ok(Entries { reader: self, is_first: true, last: 0, key_at: 0, taken: Vec::new() })
+        let taken_from = self.taken.len();
+        Ok(Entries { reader: self, is_first: true, last: 0, key_at: 0, taken_from })
     }
 
     /// Begins a list.
@@ -309,8 +313,8 @@ pub(crate) struct Entries<'r, 'de> {
     /// The field that came last: the next one usually follows it.
     last: usize,
     key_at: usize,
-    /// Where the keys of tags are that came late and were taken by unions.
-    taken: Vec<usize>,
+    /// The first entry of `Reader::taken` that belongs to this object.
+    taken_from: usize,
 }
 
 impl<'de> Entries<'_, 'de> {
@@ -333,7 +337,7 @@ impl<'de> Entries<'_, 'de> {
             if !self.reader.eat(b':') {
                 return Err(self.reader.syntax());
             }
-            if !self.taken.contains(&self.key_at) {
+            if !self.reader.taken[self.taken_from..].contains(&self.key_at) {
                 self.reader.peek();
                 return Ok(Some(key));
             }
@@ -382,6 +386,7 @@ impl<'de> Entries<'_, 'de> {
                 extra.push(key.into_owned(), self.reader.raw()?.to_owned().into());
             }
         }
+        self.reader.taken.truncate(self.taken_from);
         Ok(None)
     }
 
@@ -402,7 +407,7 @@ impl<'de> Entries<'_, 'de> {
             }
             let value =
                 value.map_err(|_| self.reader.error(&format!("`{tag}` is not a string")))?;
-            self.taken.push(self.key_at);
+            self.reader.taken.push(self.key_at);
             (self.reader.at, self.is_first) = (at, is_first);
             return Ok(Some(value));
         }

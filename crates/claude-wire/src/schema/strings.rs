@@ -168,6 +168,7 @@ macro_rules! string_traits {
         }
 
         impl $crate::schema::Encode for $name {
+            #[inline]
             fn view(&self) -> $crate::schema::View<'_> {
                 $crate::schema::View::Text(self.as_str())
             }

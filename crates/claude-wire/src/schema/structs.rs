@@ -48,6 +48,9 @@ macro_rules! silent_wire_struct {
             impl $crate::schema::FromEntries for $name {
                 const NAME: &'static str = concat!("an object (", stringify!($name), ")");
 
+                // As all that is marked `inline` here: compiled only where it is used. Otherwise every
+                // type would be compiled for all that can be done with it.
+                #[inline]
                 fn from_entries(
                     entries: &mut $crate::schema::Entries<'_, '_>,
                 ) -> Result<Self, $crate::schema::Error> {
@@ -71,6 +74,7 @@ macro_rules! silent_wire_struct {
 
             #[allow(unused_variables, reason = "a struct without fields reads nothing")]
             impl $crate::schema::Fill for $name {
+                #[inline]
                 fn fill(
                     &mut self,
                     index: usize,
@@ -87,6 +91,7 @@ macro_rules! silent_wire_struct {
             }
 
             impl $crate::schema::Fields for $name {
+                #[inline]
                 fn field(&self, index: usize) -> $crate::schema::View<'_> {
                     match INDEX[index] {
                         $( Index::$field => $crate::schema::Field::show(&self.$field), )*
@@ -95,12 +100,14 @@ macro_rules! silent_wire_struct {
             }
 
             impl $crate::schema::Object for $name {
+                #[inline]
                 fn members(&self) -> $crate::schema::Members<'_> {
                     $crate::schema::Members::new(Self::FIELDS, self, &self.extra)
                 }
             }
 
             impl $crate::schema::Encode for $name {
+                #[inline]
                 fn view(&self) -> $crate::schema::View<'_> {
                     $crate::schema::View::Object(
                         $crate::schema::Object::members(self).all_tagged(TAGS),
@@ -110,6 +117,7 @@ macro_rules! silent_wire_struct {
         };
 
         impl $crate::schema::Decode for $name {
+            #[inline]
             fn decode(
                 reader: &mut $crate::schema::Reader<'_>,
             ) -> Result<Self, $crate::schema::Error> {

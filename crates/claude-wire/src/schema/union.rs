@@ -192,6 +192,8 @@ macro_rules! open_union {
         }
 
         impl $crate::schema::Object for $name {
+            // Compiled only where it is used: most messages are never written.
+            #[inline]
             fn members(&self) -> $crate::schema::Members<'_> {
                 match self {
                     $( Self::$variant(member) => {
@@ -204,6 +206,7 @@ macro_rules! open_union {
         }
 
         impl $crate::schema::Encode for $name {
+            #[inline]
             fn view(&self) -> $crate::schema::View<'_> {
                 match self {
                     Self::Undecodable(undecodable) => $crate::schema::View::Json(&undecodable.raw),

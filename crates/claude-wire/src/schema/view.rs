@@ -135,7 +135,7 @@ impl<'a> Members<'a> {
             extra.write(&mut map)?;
         }
         if let Some(raw) = self.raw {
-            let fields: Extra = raw.deserialize().map_err(serde::ser::Error::custom)?;
+            let fields: Extra = raw.decode().map_err(serde::ser::Error::custom)?;
             fields.write(&mut map)?;
         }
         map.end()

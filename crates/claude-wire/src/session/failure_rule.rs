@@ -112,14 +112,14 @@ pub(super) fn is_mcp_response(message: &Json) -> bool {
     if !text.contains("\"result\"") && !text.contains("\"error\"") {
         return false;
     }
-    let fields: Extra = message.deserialize().unwrap_or_default();
+    let fields: Extra = message.decode().unwrap_or_default();
     fields.get("method").is_none()
         && (fields.get("result").is_some() || fields.get("error").is_some())
 }
 
 /// Returns the ID of a JSON-RPC request, unchanged; `None` for a notification.
 pub(super) fn mcp_id(message: &Json) -> Option<Json> {
-    let fields: Extra = message.deserialize().ok()?;
+    let fields: Extra = message.decode().ok()?;
     fields.get("method")?;
     fields.get("id").cloned()
 }
@@ -130,9 +130,9 @@ pub(super) fn mcp_cancelled(message: &Json) -> Option<Json> {
     if !message.text().contains("notifications/cancelled") {
         return None;
     }
-    let fields: Extra = message.deserialize().ok()?;
-    let method: String = fields.get("method")?.deserialize().ok()?;
-    let params: Extra = fields.get("params")?.deserialize().ok()?;
+    let fields: Extra = message.decode().ok()?;
+    let method: String = fields.get("method")?.decode().ok()?;
+    let params: Extra = fields.get("params")?.decode().ok()?;
     (method == "notifications/cancelled").then(|| params.get("requestId").cloned())?
 }
 

@@ -109,7 +109,7 @@ impl Machine {
     }
 
     fn handshake_confirmed(&mut self, success: &ControlSuccess, now: Duration) {
-        let response = success.response.as_ref().and_then(|response| response.deserialize().ok());
+        let response = success.response.as_ref().and_then(|response| response.decode().ok());
         let response: InitializeResponse = response.unwrap_or_default();
         if let Some(reason) = self.unmet_requirement(&response) {
             return self.reject(reason, now);

@@ -183,7 +183,7 @@ impl Machine {
     /// Rejects a request of a known subtype whose fields cannot be decoded.
     fn reject_undecodable(&mut self, id: &RequestId, undecodable: &Undecodable) {
         let reason = undecodable.reason.clone();
-        let fields: Extra = undecodable.raw.deserialize().unwrap_or_default();
+        let fields: Extra = undecodable.raw.decode().unwrap_or_default();
         match undecodable.kind.as_deref() {
             Some("hook_callback") => {
                 let callback = string_field(&fields, "callback_id").map(CallbackId::from);
@@ -274,9 +274,9 @@ fn mcp_rule(message: &McpMessage) -> FailureRule {
 
 /// Returns the event in the input of a hook request.
 fn event_name(request: &Extra) -> Option<String> {
-    string_field(&request.get("input")?.deserialize().ok()?, "hook_event_name")
+    string_field(&request.get("input")?.decode().ok()?, "hook_event_name")
 }
 
 fn string_field(fields: &Extra, name: &str) -> Option<String> {
-    fields.get(name)?.deserialize().ok()
+    fields.get(name)?.decode().ok()
 }

@@ -27,9 +27,8 @@ pub use file::*;
 pub use shell::*;
 pub use web::*;
 
-use serde::de::DeserializeOwned;
-
 use crate::json::{Extra, Json};
+use crate::schema::Decode;
 
 /// Declares the union: the type of each tool's input and the names under which CLIs offer the tool.
 macro_rules! tool_inputs {
@@ -135,8 +134,8 @@ tool_inputs! {
     CronCreate(CronCreateInput) = "CronCreate",
 }
 
-fn read<T: DeserializeOwned>(name: &str, input: &Json, known: fn(T) -> ToolInput) -> ToolInput {
-    match input.deserialize() {
+fn read<T: Decode>(name: &str, input: &Json, known: fn(T) -> ToolInput) -> ToolInput {
+    match input.decode() {
         Ok(value) => known(value),
         Err(error) => ToolInput::Undecodable {
             name: name.to_owned(),

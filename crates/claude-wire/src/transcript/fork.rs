@@ -106,7 +106,7 @@ impl<'p> Fork<'p> {
     pub fn carry(&mut self, bytes: &[u8]) {
         let Ok(fields) = fields(bytes) else { return };
         let text = |name: &str| fields.get(name).and_then(Json::as_str);
-        let list = |name: &str| fields.get(name)?.deserialize::<Vec<Json>>().ok();
+        let list = |name: &str| fields.get(name)?.decode::<Vec<Json>>().ok();
         let kind = text("type").unwrap_or_default();
         let state = &mut self.state;
         if kind == "history-suppression" {
@@ -318,7 +318,7 @@ impl<'p> Fork<'p> {
             attachment.set("source_uuid", id);
         }
         let announcements = attachment.get("nameOnlyAnnouncements");
-        if let Some(ids) = announcements.and_then(|ids| ids.deserialize::<Vec<Json>>().ok()) {
+        if let Some(ids) = announcements.and_then(|ids| ids.decode::<Vec<Json>>().ok()) {
             let ids: Vec<Json> = ids.iter().filter_map(|id| self.mapped(id)).collect();
             attachment.set("nameOnlyAnnouncements", list(&ids));
         }
@@ -349,7 +349,7 @@ impl<'p> Fork<'p> {
         let map = |value: &Json| self.mapped(value).unwrap_or_else(|| value.clone());
         let mut copy = Extra::default();
         for (name, value) in preserved.iter() {
-            let mapped = match value.deserialize::<Vec<Json>>() {
+            let mapped = match value.decode::<Vec<Json>>() {
                 _ if !IDS.contains(&name) => value.clone(),
                 Ok(ids) => list(&ids.iter().map(map).collect::<Vec<_>>()),
                 Err(_) => map(value),

@@ -1,10 +1,8 @@
 //! MCP servers.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::control::PermissionMode;
@@ -119,11 +117,10 @@ impl McpSetServers {
 impl fmt::Debug for McpSetServers {
     /// Formats the names only, because headers and variables contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers =
-            self.servers.deserialize::<BTreeMap<String, IgnoredAny>>().unwrap_or_default();
+        let servers: Extra = self.servers.decode().unwrap_or_default();
         let extra: Vec<&str> = self.extra.iter().map(|(name, _)| name).collect();
         f.debug_struct("McpSetServers")
-            .field("servers", &servers.into_keys().collect::<Vec<_>>())
+            .field("servers", &servers.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("extra", &extra)
             .finish()
     }
@@ -262,7 +259,7 @@ impl McpCall {
     /// Sets one argument, replacing the one of that name.
     #[must_use]
     pub fn argument(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        let all = self.arguments.as_ref().and_then(|all| all.deserialize::<Extra>().ok());
+        let all = self.arguments.as_ref().and_then(|all| all.decode::<Extra>().ok());
         let mut all = all.unwrap_or_default();
         all.set(name, value.into());
         self.arguments = Some(Json::from(&all));
