@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
-use crate::driver::{self, Handles, RunGuard, RunKind};
+use crate::driver::{self, BoxFuture, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
 use crate::json_object::JsonObject;
@@ -46,17 +46,24 @@ use crate::warning::Warning;
 /// # Panics
 /// Panics if the I/O or time driver of the Tokio runtime is not enabled.
 pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Result<QueryStream> {
-    let (prompt, options) = (prompt.into(), options.into());
-    let Some(fallback) = options.fallback() else { return query_once(prompt, &options).await };
-    let stream = query_once(prompt.clone(), &options).await?;
-    match stream.handles.ready().await {
-        Err(error) if fallback.is_for(&error) => {
-            fallback.check_other_projects(&error).await?;
-            query_once(prompt, &fallback.options).await
+    start(prompt.into(), options.into()).await
+}
+
+/// Starts the CLI for a query. Boxed as a trait object, so that a host application does not compile the
+/// whole startup sequence again.
+fn start(prompt: Prompt, options: Options) -> BoxFuture<Result<QueryStream>> {
+    Box::pin(async move {
+        let Some(fallback) = options.fallback() else { return query_once(prompt, &options).await };
+        let stream = query_once(prompt.clone(), &options).await?;
+        match stream.handles.ready().await {
+            Err(error) if fallback.is_for(&error) => {
+                fallback.check_other_projects(&error).await?;
+                query_once(prompt, &fallback.options).await
+            }
+            // The stream reports other errors.
+            Ok(()) | Err(_) => Ok(stream),
         }
-        // The stream reports other errors.
-        Ok(()) | Err(_) => Ok(stream),
-    }
+    })
 }
 
 async fn query_once(prompt: Prompt, options: &Options) -> Result<QueryStream> {

@@ -216,7 +216,11 @@ fn user_lookup_runs_no_program_of_the_working_directory() {
     let arguments = ["cli_path", path.to_str().unwrap(), "user", "no-such-user-here"];
     for directories in [".", ".:/usr/bin:/bin", ""] {
         let output = host_command(&fake.sibling(""), directories, &arguments).output().unwrap();
-        assert!(text(&output).contains("`user`: \"no-such-user-here\" was not found"), "{}", text(&output));
+        assert!(
+            text(&output).contains("`user`: \"no-such-user-here\" was not found"),
+            "{}",
+            text(&output)
+        );
     }
     assert!(!fake.sibling("asked").exists());
 }

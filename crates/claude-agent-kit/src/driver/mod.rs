@@ -17,9 +17,9 @@ mod turns;
 mod warning_sink;
 
 use std::collections::HashMap;
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
@@ -46,6 +46,9 @@ use stderr::StderrReader;
 use stdin::Stdin;
 use timer::Timer;
 use turns::Turns;
+
+/// A future whose code is compiled in this crate, and not in every host application that awaits it.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The driver task of one run.
 pub(crate) struct Driver {

@@ -21,7 +21,7 @@ pub use messages::Messages;
 pub use operations::{McpHandle, Operation};
 
 use crate::commands::{DriverGone, PendingReply, Reply};
-use crate::driver::{self, Handles, RunGuard, RunKind};
+use crate::driver::{self, BoxFuture, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::prompt::Prompt;
@@ -99,17 +99,24 @@ impl Session {
     /// # Panics
     /// On a Tokio runtime whose I/O or time driver is not enabled.
     pub async fn open(options: impl Into<Options>) -> Result<Self> {
-        let options = options.into();
-        let session = Self::open_once(&options).await?;
-        let Some(fallback) = options.fallback() else { return Ok(session) };
-        match session.ready().await {
-            Ok(()) => Ok(session),
-            Err(error) if fallback.is_for(&error) => {
-                fallback.check_other_projects(&error).await?;
-                Self::open_once(&fallback.options).await
+        Self::open_boxed(options.into()).await
+    }
+
+    /// Opens a session. Boxed as a trait object, so that a host application does not compile the whole
+    /// startup sequence again.
+    fn open_boxed(options: Options) -> BoxFuture<Result<Self>> {
+        Box::pin(async move {
+            let session = Self::open_once(&options).await?;
+            let Some(fallback) = options.fallback() else { return Ok(session) };
+            match session.ready().await {
+                Ok(()) => Ok(session),
+                Err(error) if fallback.is_for(&error) => {
+                    fallback.check_other_projects(&error).await?;
+                    Self::open_once(&fallback.options).await
+                }
+                Err(error) => Err(error),
             }
-            Err(error) => Err(error),
-        }
+        })
     }
 
     async fn open_once(options: &Options) -> Result<Self> {
