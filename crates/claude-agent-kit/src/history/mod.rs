@@ -69,7 +69,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use claude_wire::transcript::{
-    Entry, EntryBody, EntryKind, EntryRef, Issue, IssueKind, MessageFilter, MessageRole,
+    Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
 use claude_wire::transcript::{is_project_folder_override, is_uuid};
 pub use follow::{Follow, FollowEvent};
