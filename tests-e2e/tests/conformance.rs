@@ -30,7 +30,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("PLT", 1),
     ("API", 7),
     ("SAF", 1),
-    ("HIS", 2),
+    ("HIS", 6),
     ("DOC", 4),
     ("TST", 5),
     ("PUB", 3),

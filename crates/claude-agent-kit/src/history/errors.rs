@@ -8,18 +8,18 @@ use claude_wire::transcript::TranscriptError;
 use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
 
-pub(super) fn io(action: &str, path: &Path, error: io::Error) -> Error {
+pub(crate) fn io(action: &str, path: &Path, error: io::Error) -> Error {
     let message = format!("cannot {action} \"{}\": {error}", path.display());
     Error::new(ErrorKind::HistoryIo, message).caused_by(error)
 }
 
-pub(super) fn no_config_dir(home: &str) -> Error {
+pub(crate) fn no_config_dir(home: &str) -> Error {
     let message =
         format!("the config directory is unknown: neither CLAUDE_CONFIG_DIR nor {home} is set");
     Error::new(ErrorKind::InvalidOptions, message).with_help("use `History::at`")
 }
 
-pub(super) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path>) -> Error {
+pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path>) -> Error {
     if super::valid_id(id).is_none() {
         let message = format!("\"{id}\" is not a session ID");
         return Error::new(ErrorKind::ConversationNotFound, message).with_help("pass a UUID");
@@ -33,32 +33,32 @@ pub(super) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path
         .with(|facts| facts.session_id = Some(id.clone()))
 }
 
-pub(super) fn subagent_not_found(id: &SessionId, agent: &str) -> Error {
+pub(crate) fn subagent_not_found(id: &SessionId, agent: &str) -> Error {
     let message = format!("session {id} has no subagent \"{agent}\"");
     Error::new(ErrorKind::ConversationNotFound, message)
         .with_help("see `History::subagents` for the IDs")
         .with(|facts| facts.session_id = Some(id.clone()))
 }
 
-pub(super) fn changed(path: &Path) -> Error {
+pub(crate) fn changed(path: &Path) -> Error {
     let message = format!("the transcript \"{}\" was rewritten while it was read", path.display());
     Error::new(ErrorKind::HistoryIo, message).with_help("read it again")
 }
 
-pub(super) fn overwritten(path: &Path) -> Error {
+pub(crate) fn overwritten(path: &Path) -> Error {
     let message =
         format!("the change of \"{}\" was overwritten repeatedly by the CLI", path.display());
     Error::new(ErrorKind::HistoryIo, message).with_help("try again when the session is idle")
 }
 
-pub(super) fn live(id: &SessionId, pid: u32) -> Error {
+pub(crate) fn live(id: &SessionId, pid: u32) -> Error {
     let message = format!("session {id} is in use by the CLI (process {pid})");
     Error::new(ErrorKind::SessionLive, message)
         .with_help("stop the session first, or use `History::force_delete`")
         .with(|facts| facts.session_id = Some(id.clone()))
 }
 
-pub(super) fn invalid_change(id: &SessionId, error: TranscriptError) -> Error {
+pub(crate) fn invalid_change(id: &SessionId, error: TranscriptError) -> Error {
     Error::new(ErrorKind::InvalidHistoryChange, format!("cannot change session {id}: {error}"))
         .with(|facts| facts.session_id = Some(id.clone()))
         .caused_by(error)

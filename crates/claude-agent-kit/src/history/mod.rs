@@ -47,7 +47,7 @@
 //! - Deleting a session that is in use is refused, see [`History::delete`].
 
 mod change;
-mod errors;
+pub(crate) mod errors;
 mod file;
 mod follow;
 mod fork;
@@ -69,7 +69,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use claude_wire::transcript::{
-    Entry, EntryBody, EntryKind, EntryRef, Issue, IssueKind, MessageFilter, MessageRole,
+    Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
 use claude_wire::transcript::{is_project_folder_override, is_uuid};
 pub use follow::{Follow, FollowEvent};

@@ -3,6 +3,7 @@
 
 mod failures;
 mod findings;
+mod history;
 mod literals;
 mod problems;
 mod sessions;
@@ -79,6 +80,7 @@ fn rendered() -> Messages {
     let mut messages = Messages { text: INTRODUCTION.to_owned(), ..Messages::default() };
     failures::add(&mut messages);
     sessions::add(&mut messages);
+    history::add(&mut messages);
     problems::add(&mut messages);
     findings::add(&mut messages);
     messages
