@@ -63,3 +63,8 @@ pub(crate) fn invalid_change(id: &SessionId, error: TranscriptError) -> Error {
         .with(|facts| facts.session_id = Some(id.clone()))
         .caused_by(error)
 }
+
+pub(crate) fn runtime_gone() -> Error {
+    let message = "the Tokio runtime was shut down while the history was being read";
+    Error::new(ErrorKind::RuntimeGone, message).with_help("keep the runtime until the call returns")
+}

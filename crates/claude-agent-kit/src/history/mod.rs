@@ -225,10 +225,7 @@ impl History {
 fn join<T>(result: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
     result.map_err(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => Error::new(
-            ErrorKind::RuntimeGone,
-            "the Tokio runtime was shut down while the history was being read",
-        ),
+        Err(_) => errors::runtime_gone(),
     })
 }
 

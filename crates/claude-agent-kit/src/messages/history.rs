@@ -8,6 +8,7 @@ use claude_wire::transcript::TranscriptError;
 use super::Messages;
 use crate::history::errors;
 use crate::id::SessionId;
+use crate::options::conversation::other_project;
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("History");
@@ -25,4 +26,7 @@ pub(super) fn add(messages: &mut Messages) {
     messages.error(&errors::overwritten(path));
     messages.error(&errors::live(&id, 4711));
     messages.error(&errors::invalid_change(&id, TranscriptError::EmptyTitle));
+    messages.error(&errors::runtime_gone());
+    messages.error(&other_project(&id, Some("/srv".to_owned()), path));
+    messages.error(&other_project(&id, None, path));
 }

@@ -1,5 +1,7 @@
 //! The conversation of a run.
 
+use std::path::Path;
+
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::{Origin, Secret, Start};
 
@@ -187,20 +189,22 @@ impl Fallback {
         }
         let Some(path) = history.session_path(&self.id).await? else { return Ok(()) };
         let cwd = history.info(&self.id).await?.and_then(|info| info.cwd);
-        let (place, help) = match cwd {
-            Some(cwd) => (format!("of \"{cwd}\""), format!("set `cwd` to \"{cwd}\"")),
-            None => (format!("at \"{}\"", path.display()), "set `cwd` to its directory".to_owned()),
-        };
-        let message = format!(
-            "session {} exists, but in another project folder, {place}, so the CLI cannot resume it here",
-            self.id
-        );
-        let other_id = format!("{help}, or use another ID");
-        Err(Error::new(ErrorKind::ConversationNotFound, message)
-            .with_help(other_id)
-            .with(|facts| facts.session_id = Some(self.id.clone()))
-            .caused_by(error.clone()))
+        Err(other_project(&self.id, cwd, &path).caused_by(error.clone()))
     }
+}
+
+/// Returns the error for a conversation that belongs to another working directory.
+pub(crate) fn other_project(id: &SessionId, cwd: Option<String>, path: &Path) -> Error {
+    let (place, help) = match cwd {
+        Some(cwd) => (format!("of \"{cwd}\""), format!("set `cwd` to \"{cwd}\"")),
+        None => (format!("at \"{}\"", path.display()), "set `cwd` to its directory".to_owned()),
+    };
+    let message = format!(
+        "session {id} exists, but in another project folder, {place}, so the CLI cannot resume it here"
+    );
+    Error::new(ErrorKind::ConversationNotFound, message)
+        .with_help(format!("{help}, or use another ID"))
+        .with(|facts| facts.session_id = Some(id.clone()))
 }
 
 impl Options {

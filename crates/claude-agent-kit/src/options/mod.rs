@@ -4,7 +4,7 @@
 //! session starts.
 
 mod callbacks;
-mod conversation;
+pub(crate) mod conversation;
 mod environment;
 mod extensions;
 mod host;
