@@ -12,7 +12,7 @@ settings_struct! {
     /// [`set`](Self::set) sets any other.
     ///
     /// ```
-    /// use claude_wire::launch::{CliSettings, PermissionSettings};
+    /// use claude_wire::settings::{CliSettings, PermissionSettings};
     ///
     /// let settings = CliSettings::default()
     ///     .output_style("Explanatory")
