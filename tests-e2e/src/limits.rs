@@ -61,12 +61,12 @@ claude-wire/src/session/backlog.rs
 claude-wire/src/session/background.rs
     MAX_KNOWN_TASKS: background tasks of a query that are tracked individually
 claude-wire/src/session/handshake.rs
-    MOST_SEEN: requests during the handshake that are recognised when the CLI repeats them
+    MAX_SEEN_REQUESTS: requests during the handshake that are recognised when the CLI repeats them
 claude-wire/src/session/machine.rs
     MAX_MALFORMED_LINES: malformed lines in a row, in a query before its result
 claude-wire/src/session/evidence.rs
     TAIL_BYTES: stdout before the handshake, kept for errors
-    OTHER_LINE_BYTES: a line of stdout that is not a message, kept for errors
+    MALFORMED_LINE_BYTES: a line of stdout that is not a message, kept for errors
 claude-wire/src/session/shorten.rs
     MAX_NAME_BYTES: a name that the CLI chose, in a warning, response or log
     MAX_REASON_BYTES: a reason in a warning or a response
@@ -114,12 +114,12 @@ claude-agent-kit/src/stderr.rs
 claude-agent-kit/src/feed.rs
     MOST_START_WARNINGS: warnings of the start that are kept for the first reader
 claude-agent-kit/src/mcp/client.rs
-    MAX_PENDING_REQUESTS: requests of one such server in flight
+    MAX_PENDING: requests of one such server in flight
 claude-agent-kit/src/mcp/hosted/mod.rs
     MAX_UNREAD_MESSAGES: messages that an `rmcp` server has not read
 claude-agent-kit/src/drift.rs
-    MOST_TOLD: unknown types and unknown fields that are reported in a run
-    MOST_OF_A_NAME: an unknown type or field, and a request ID, in a report
+    MAX_REPORTS: unknown types and unknown fields that are reported in a run
+    MAX_NAME_CHARS: an unknown type or field, and a request ID, in a report
 claude-agent-kit/src/history/change.rs
     ATTEMPTS: attempts to write a change to a transcript that the CLI rewrites
 claude-agent-kit/src/history/file.rs
@@ -139,11 +139,11 @@ claude-agent-kit/src/history/subagents.rs
 claude-wire/src/transcript/index.rs
     DEFAULT_MAX_LINE_BYTES: a line of a transcript
 claude-agent-kit/src/small_file.rs
-    MOST: a config file, and a settings file that has to be read
+    MAX_BYTES: a config file, and a settings file that has to be read
 claude-agent-kit/src/options/layers/mod.rs
-    MOST_TOLD: problems of config files that an error lists
+    MAX_REPORTED: problems of config files that an error lists
 claude-agent-kit/src/options/layers/json.rs
-    DEEPEST: levels of a JSON config file
+    MAX_DEPTH: levels of a JSON config file
 ";
 
 /// Rows about limits of the operating system, or that follow from another limit or from the list of hook events.
@@ -159,7 +159,7 @@ const OTHER_ROWS: &[&str] = &[
 const OTHER_DURATIONS: [&str; 3] = ["(number)", "($seconds)", "(365 * 24 * 3600)"];
 
 /// Files that are built for tests only.
-const TESTS: [&str; 4] = ["tests", "messages", "fixture.rs", "every_event.rs"];
+const TESTS: [&str; 5] = ["tests", "messages", "examples.rs", "fixture.rs", "every_event.rs"];
 
 /// A limit: the file, the name of the declaration and the row of the guide.
 type Limit = (&'static str, &'static str, &'static str);

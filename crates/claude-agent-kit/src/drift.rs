@@ -13,7 +13,7 @@ use crate::warning::{Warning, WarningCode};
 /// The maximum number of reports of each kind in one run.
 const MAX_REPORTS: usize = 64;
 /// The maximum length of a reported name, in bytes.
-const MOST_OF_A_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// The names that were already reported.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Drift {
 
 /// Returns the first 64 characters of a name that the CLI chose.
 pub(crate) fn shown(name: &str) -> String {
-    name.chars().take(MOST_OF_A_NAME).collect()
+    name.chars().take(MAX_NAME_CHARS).collect()
 }
 
 fn full_kind(body: &Body) -> String {
