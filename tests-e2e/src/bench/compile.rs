@@ -1,11 +1,9 @@
-//! How long programs that use an SDK take to build: `cargo xtask bench compile`.
+//! Measures the compile time of programs that use an SDK: `cargo xtask bench compile`.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::workspace::root;
 
@@ -13,7 +11,7 @@ use crate::workspace::root;
 pub const HEAD: &str =
     "| program | dev, CPU seconds | release, CPU seconds | crates |\n|---|---|---|---|\n";
 
-/// A program that asks once and prints the answer.
+/// A program that sends one prompt and prints the answer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Program {
@@ -22,7 +20,7 @@ pub struct Program {
     /// The dependency on the SDK; `{root}` is the directory of this workspace.
     dependency: &'static str,
     source: &'static str,
-    /// Whether it is built, or only its crates are counted.
+    /// Whether the program is built; otherwise only its crates are counted.
     is_built: bool,
 }
 
