@@ -69,7 +69,7 @@ pub(crate) use schema::{deserialize, is_object, schema};
 /// An in-process MCP server with tools.
 ///
 /// One value can be used for many sessions. Its tools do not change, unless it is
-/// [changeable](Self::changeable). See [the module](self) for an example.
+/// [changeable](Self::changeable). See [the guide](crate::guide::tools) for an example.
 #[derive(Clone)]
 #[must_use = "a server does nothing until options have it"]
 pub struct ToolServer {
