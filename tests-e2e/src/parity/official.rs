@@ -56,12 +56,12 @@ fn python_version() -> &'static str {
 }
 
 /// Returns the package of the TypeScript SDK.
-pub(crate) fn typescript_package() -> Result<PathBuf, InstallError> {
+pub fn typescript_package() -> Result<PathBuf, InstallError> {
     Ok(TYPESCRIPT.install()?.join("node_modules").join(TYPESCRIPT.name))
 }
 
 /// Returns the sources of the Python SDK. pip verifies the pinned checksum.
-pub(crate) fn python_sources() -> Result<PathBuf, InstallError> {
+pub fn python_sources() -> Result<PathBuf, InstallError> {
     let version = python_version();
     let wanted = format!("claude-agent-sdk {version}");
     cache::once(&format!("sdk-python-{version}"), |staging| {

@@ -1,0 +1,142 @@
+//! Generates config directories: projects with sessions, their files beside them, and subagents.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use claude_wire::transcript::project_folder_name;
+use serde_json::json;
+
+use crate::conversation::{Conversation, Feature, Generated, Profile};
+use crate::random::Random;
+
+/// A generated config directory. Every subject has its own copy of it.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) name: String,
+    pub(crate) profile: Profile,
+    pub(crate) projects: Vec<PathBuf>,
+    pub(crate) sessions: Vec<Session>,
+    /// Whether two transcripts were modified at the same time.
+    pub(crate) has_ties: bool,
+}
+
+/// A session of a generated config directory.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) project: PathBuf,
+    pub(crate) transcript: Generated,
+    pub(crate) agents: Vec<String>,
+}
+
+impl Folder {
+    /// Generates a folder from a seed, and writes it to each of these config directories. Working
+    /// directories are created below `work`.
+    pub(crate) fn generate(seed: u64, profile: Profile, work: &Path, configs: &[PathBuf]) -> Self {
+        let mut random = Random::new(seed);
+        let mut writer = Writer { configs, minute: 0 };
+        let mut folder = Self {
+            name: format!("{profile:?} {seed}"),
+            profile,
+            projects: Vec::new(),
+            sessions: Vec::new(),
+            has_ties: false,
+        };
+        for at in 0..=random.below(2) {
+            let name = ["plain", "with space", "d.o_t", "emoji\u{1f600}"][random.below(4)];
+            // Python names folders of paths with such characters differently, see `Wide`.
+            let name = if profile == Profile::Plain { "plain" } else { name };
+            let project = work.join(format!("{seed}")).join(format!("{name}{at}"));
+            fs::create_dir_all(&project).unwrap();
+            folder.projects.push(project.clone());
+            for _ in 0..=random.below(2) {
+                let session = folder.session(&mut random, &project, &mut writer);
+                folder.sessions.push(session);
+            }
+        }
+        folder
+    }
+
+    fn session(&mut self, random: &mut Random, project: &Path, writer: &mut Writer<'_>) -> Session {
+        let id = random.uuid();
+        let cwd = project.to_str().unwrap();
+        let place = Path::new("projects").join(project_folder_name(cwd));
+        let conversation = Conversation::new(random, &id, cwd);
+        let mut transcript = conversation.generate(self.profile);
+        let is_full = self.profile != Profile::Plain;
+        if is_full && random.chance(15) {
+            transcript.features.insert(Feature::Sidecar);
+            let title = json!({"customTitle": "Beside\u{7} the transcript"}).to_string();
+            writer.write(&place.join(&id).join("custom-title.json"), title.as_bytes());
+        }
+        if is_full && random.chance(15) {
+            let at = *random.pick(&["2026-03-01T00:00:00.000Z", "2026-09-01T00:00:00.000Z"]);
+            let archived = json!({"archived": random.chance(80), "at": at, "by": "sdk"});
+            writer.write(&place.join(&id).join("archived.json"), archived.to_string().as_bytes());
+        }
+        let mut agents = Vec::new();
+        for _ in 0..[0, 0, 1, 2][random.below(4)] {
+            agents.push(self.agent(random, &place.join(&id), &id, cwd, writer));
+        }
+        // Last, so that the time is that of the transcript.
+        if is_full && random.chance(10) {
+            self.has_ties |= writer.minute > 0;
+        } else {
+            writer.minute += 1 + random.below(5) as u64;
+        }
+        writer.write(&place.join(format!("{id}.jsonl")), &transcript.bytes);
+        Session { id, project: project.to_owned(), transcript, agents }
+    }
+
+    fn agent(
+        &self,
+        random: &mut Random,
+        session_dir: &Path,
+        id: &str,
+        cwd: &str,
+        writer: &mut Writer<'_>,
+    ) -> String {
+        let agent = format!("a{}", &random.uuid()[..8]);
+        let mut place = session_dir.join("subagents");
+        if random.chance(20) {
+            place = place.join("workflows/run-1");
+        }
+        let profile = if self.profile == Profile::Damaged { Profile::Full } else { self.profile };
+        let transcript = Conversation::new(random, id, cwd).for_agent(&agent).generate(profile);
+        writer.write(&place.join(format!("agent-{agent}.jsonl")), &transcript.bytes);
+        if random.chance(70) {
+            let tool = if random.chance(90) { "toolu_01" } else { "tool/../01" };
+            let meta = json!({"agentType": "general-purpose", "toolUseId": tool, "parentAgentId": "a0"});
+            writer.write(
+                &place.join(format!("agent-{agent}.meta.json")),
+                meta.to_string().as_bytes(),
+            );
+        }
+        agent
+    }
+
+    /// Returns the features of all sessions together.
+    pub(crate) fn features(&self) -> BTreeSet<Feature> {
+        self.sessions.iter().flat_map(|session| session.transcript.features.clone()).collect()
+    }
+}
+
+/// Writes every file into all copies of the folder.
+struct Writer<'a> {
+    configs: &'a [PathBuf],
+    minute: u64,
+}
+
+impl Writer<'_> {
+    fn write(&self, path: &Path, bytes: &[u8]) {
+        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000 + self.minute * 60);
+        for config in self.configs {
+            let path = config.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, bytes).unwrap();
+            fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
+        }
+    }
+}
