@@ -1,12 +1,12 @@
 //! Brings the results of the SDKs into one form, and compares them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use claude_wire::transcript::parse_timestamp;
-use serde_json::{Value, json};
+use claude_wire::transcript::{is_uuid, parse_timestamp};
+use serde_json::{Map, Value, json};
 
 use crate::jobs::Job;
 use crate::subjects::Subject;
@@ -41,18 +41,24 @@ const NOT_IN_PYTHON: &[&str] =
 
 /// Returns the result of a job in a form that can be compared. Times after `start` are those of
 /// changes, and differ.
-pub(crate) fn normalized(
-    job: &Job,
-    result: &Value,
-    other: Subject,
-    start: SystemTime,
-) -> Value {
+pub(crate) fn normalized(job: &Job, result: &Value, other: Subject, start: SystemTime) -> Value {
     let start = start.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let start = i64::try_from(start).unwrap();
     let Some(value) = result.get("ok") else { return json!("an error") };
     match job.call {
         "rename" | "tag" => json!(transcript(job, &job.session)),
-        "fork" => fork(job, value.as_str().unwrap(), start),
+        "fork" => {
+            let mut lines = fork(job, value.as_str().unwrap(), start);
+            if other == Subject::Python {
+                for line in items(&mut lines) {
+                    // Python writes the member always.
+                    line.as_object_mut()
+                        .unwrap()
+                        .retain(|name, value| name != "logicalParentUuid" || !value.is_null());
+                }
+            }
+            lines
+        }
         _ => {
             let mut value = value.clone();
             for item in items(&mut value) {
@@ -109,7 +115,16 @@ fn fork(job: &Job, id: &str, start: i64) -> Value {
             names.insert(new.to_owned(), format!("copy of {old}"));
         }
     }
+    let source = transcript(job, &job.session).join("\n");
+    let is_new = |id: &str| is_uuid(id) && !source.contains(id);
     let lines = lines.into_iter().map(|mut line| {
+        // An entry that is not copied has a new ID too, where another one refers to it.
+        if line["logicalParentUuid"]
+            .as_str()
+            .is_some_and(|id| !names.contains_key(id) && is_new(id))
+        {
+            line["logicalParentUuid"] = json!("not copied");
+        }
         if line.get("forkedFrom").is_none() && line.get("uuid").is_some() {
             line["uuid"] = json!("new");
         }
@@ -134,35 +149,47 @@ fn rename(value: &mut Value, names: &BTreeMap<String, String>, start: i64) {
     }
 }
 
-/// Returns where two values differ first: the path, and both values there.
-pub(crate) fn difference(one: &Value, other: &Value) -> Option<(String, Value, Value)> {
-    match (one, other) {
-        (Value::Array(ones), Value::Array(others)) if ones.len() == others.len() => {
-            let pairs = ones.iter().zip(others).enumerate();
-            let mut found = pairs.filter_map(|(at, (one, other))| {
-                let (path, one, other) = difference(one, other)?;
-                Some((format!("[{at}]{path}"), one, other))
-            });
-            found.next()
+/// A difference between two results: the path to it, and both values there.
+#[derive(Clone, Debug)]
+pub(crate) struct Difference {
+    pub(crate) path: String,
+    pub(crate) ours: Value,
+    pub(crate) theirs: Value,
+}
+
+/// Returns where two values differ: in lists of one length every place, otherwise the first.
+pub(crate) fn differences(ours: &Value, theirs: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    collect(ours, theirs, String::new(), &mut found);
+    found
+}
+
+fn collect(ours: &Value, theirs: &Value, path: String, found: &mut Vec<Difference>) {
+    let absent = || json!("(absent)");
+    match (ours, theirs) {
+        (Value::Array(one), Value::Array(other)) => {
+            let get = |items: &[Value], at| items.get(at).cloned().unwrap_or_else(absent);
+            for at in 0..one.len().max(other.len()) {
+                collect(&get(one, at), &get(other, at), format!("{path}[{at}]"), found);
+                if one.len() != other.len() && !found.is_empty() {
+                    return;
+                }
+            }
         }
-        (Value::Object(ones), Value::Object(others)) => {
-            let mut names: Vec<&String> = ones.keys().chain(others.keys()).collect();
-            names.sort();
-            names.dedup();
-            names.into_iter().find_map(|name| {
-                let get = |object: &serde_json::Map<String, Value>| {
-                    object.get(name).cloned().unwrap_or(json!("(absent)"))
-                };
-                let (path, one, other) = difference(&get(ones), &get(others))?;
-                Some((format!(".{name}{path}"), one, other))
-            })
+        (Value::Object(one), Value::Object(other)) => {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for name in names {
+                let get =
+                    |object: &Map<String, Value>| object.get(name).cloned().unwrap_or_else(absent);
+                collect(&get(one), &get(other), format!("{path}.{name}"), found);
+            }
         }
-        _ if numbers_equal(one, other) => None,
-        _ => (one != other).then(|| (String::new(), one.clone(), other.clone())),
+        _ if ours == theirs || is_same_number(ours, theirs) => {}
+        _ => found.push(Difference { path, ours: ours.clone(), theirs: theirs.clone() }),
     }
 }
 
 /// JavaScript writes `1.0` as `1`.
-fn numbers_equal(one: &Value, other: &Value) -> bool {
+fn is_same_number(one: &Value, other: &Value) -> bool {
     one.as_f64().is_some_and(|one| other.as_f64() == Some(one))
 }

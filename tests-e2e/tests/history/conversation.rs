@@ -57,6 +57,26 @@ pub(crate) enum Feature {
     Large,
     /// A title that only the model gave.
     AiTitle,
+    /// A branch that the conversation left.
+    Branch,
+    /// An entry of a subagent beside the conversation.
+    Aside,
+    /// Records of data flows.
+    DataFlow,
+    /// A title with blanks around it.
+    PaddedTitle,
+    /// A subagent whose conversation has entries of the system, or of progress.
+    SubagentLinks,
+    /// A subagent whose parents are not IDs.
+    SubagentParents,
+    /// A tag with compatibility characters, such as a ligature.
+    CompatibilityTag,
+    /// A title or tag with characters that are not ASCII.
+    NonAscii,
+    /// A project whose path has characters outside of the Basic Multilingual Plane.
+    WidePath,
+    /// Two transcripts that were modified at the same time.
+    SameTime,
 }
 
 /// How unusual a transcript may be.
@@ -198,6 +218,7 @@ impl<'a> Conversation<'a> {
 
     /// Moves the tip to an earlier entry, as a rewind does.
     pub(crate) fn branch(&mut self) {
+        self.has(Feature::Branch);
         if !self.path.is_empty() {
             let at = self.random.below(self.path.len());
             self.path.truncate(at + 1);
@@ -267,7 +288,11 @@ impl<'a> Conversation<'a> {
             this.entry("assistant", &[("message", message), ("requestId", json!("req_1"))])
         };
         if self.random.chance(30) {
-            block(self, json!({"type": "thinking", "thinking": "Hm.", "signature": "s"}), Value::Null);
+            block(
+                self,
+                json!({"type": "thinking", "thinking": "Hm.", "signature": "s"}),
+                Value::Null,
+            );
         }
         let text = self.text();
         block(self, json!({"type": "text", "text": text}), Value::Null);
@@ -312,20 +337,50 @@ impl<'a> Conversation<'a> {
 
     /// Appends an entry that is a link of the conversation but not shown.
     pub(crate) fn hidden(&mut self, profile: Profile) {
-        match self.random.below(if profile == Profile::Plain { 4 } else { 7 }) {
-            0 => drop(self.entry("attachment", &[("attachment", json!({"type": "date", "date": "today"}))])),
-            1 => drop(self.entry("system", &[("subtype", json!("informational")), ("content", json!("note")), ("level", json!("info"))])),
-            2 => drop(self.entry("user", &[("message", json!({"role": "user", "content": "injected"})), ("isMeta", json!(true))])),
+        let choice = self.random.below(if profile == Profile::Plain { 4 } else { 7 });
+        if choice == 1 || choice == 3 {
+            self.has(Feature::SubagentLinks);
+        }
+        match choice {
+            0 => {
+                drop(self.entry(
+                    "attachment",
+                    &[("attachment", json!({"type": "date", "date": "today"}))],
+                ))
+            }
+            1 => drop(self.entry(
+                "system",
+                &[
+                    ("subtype", json!("informational")),
+                    ("content", json!("note")),
+                    ("level", json!("info")),
+                ],
+            )),
+            2 => drop(self.entry(
+                "user",
+                &[
+                    ("message", json!({"role": "user", "content": "injected"})),
+                    ("isMeta", json!(true)),
+                ],
+            )),
             3 => drop(self.entry("progress", &[("data", json!({"step": 1}))])),
             4 => {
                 self.has(Feature::Team);
-                let members = [("message", json!({"role": "user", "content": "team"})), ("teamName", json!("red")), ("agentName", json!("a"))];
+                let members = [
+                    ("message", json!({"role": "user", "content": "team"})),
+                    ("teamName", json!("red")),
+                    ("agentName", json!("a")),
+                ];
                 drop(self.entry("user", &members));
             }
             5 => {
                 self.has(Feature::ShownMeta);
                 let kind = *self.random.pick(&["channel", "peer", "task"]);
-                let members = [("message", json!({"role": "user", "content": "from outside"})), ("isMeta", json!(true)), ("origin", json!({"kind": kind}))];
+                let members = [
+                    ("message", json!({"role": "user", "content": "from outside"})),
+                    ("isMeta", json!(true)),
+                    ("origin", json!({"kind": kind})),
+                ];
                 drop(self.entry("user", &members));
             }
             _ => self.local_command(),
@@ -338,12 +393,16 @@ impl<'a> Conversation<'a> {
         let user = |text: &str| ("message", json!({"role": "user", "content": text}));
         let caveat = "<local-command-caveat>Caveat: not for the model</local-command-caveat>";
         self.entry("user", &[user(caveat), ("isMeta", json!(true))]);
-        self.entry("user", &[user("<command-name>/cost</command-name>\n<command-message>cost</command-message>")]);
+        self.entry(
+            "user",
+            &[user("<command-name>/cost</command-name>\n<command-message>cost</command-message>")],
+        );
         self.entry("user", &[user("<local-command-stdout>1 USD</local-command-stdout>")]);
     }
 
     /// Appends an entry beside the conversation: of a subagent, or with a parent that is missing.
     pub(crate) fn aside(&mut self) {
+        self.has(Feature::Aside);
         let (uuid, parent) = (self.random.uuid(), self.tip.clone());
         let message = ("message", json!({"role": "user", "content": "aside"}));
         self.entry_at(parent, &uuid, "user", &[message, ("isSidechain", json!(true))]);
@@ -374,12 +433,14 @@ impl<'a> Conversation<'a> {
 
     /// Appends a compaction: the boundary, the summary, and which messages were kept.
     pub(crate) fn compaction(&mut self, profile: Profile) {
+        self.has(Feature::SubagentLinks);
         let (boundary, summary) = (self.random.uuid(), self.random.uuid());
         let last = self.path.last().cloned();
         let kept = self.path.len().min(1 + self.random.below(3));
         let kept: Vec<String> = self.path[self.path.len() - kept..].to_vec();
         let mut metadata = json!({"trigger": "manual", "preTokens": 9000});
-        let mode = if profile == Profile::Plain || kept.is_empty() { 0 } else { self.random.below(4) };
+        let mode =
+            if profile == Profile::Plain || kept.is_empty() { 0 } else { self.random.below(4) };
         if mode > 0 {
             self.has(Feature::Preserved);
         }

@@ -18,8 +18,8 @@ pub(crate) struct Folder {
     pub(crate) profile: Profile,
     pub(crate) projects: Vec<PathBuf>,
     pub(crate) sessions: Vec<Session>,
-    /// Whether two transcripts were modified at the same time.
-    pub(crate) has_ties: bool,
+    /// What the folder as a whole has.
+    pub(crate) features: BTreeSet<Feature>,
 }
 
 /// A session of a generated config directory.
@@ -42,14 +42,16 @@ impl Folder {
             profile,
             projects: Vec::new(),
             sessions: Vec::new(),
-            has_ties: false,
+            features: BTreeSet::new(),
         };
         for at in 0..=random.below(2) {
             let name = ["plain", "with space", "d.o_t", "emoji\u{1f600}"][random.below(4)];
-            // Python names folders of paths with such characters differently, see `Wide`.
             let name = if profile == Profile::Plain { "plain" } else { name };
             let project = work.join(format!("{seed}")).join(format!("{name}{at}"));
             fs::create_dir_all(&project).unwrap();
+            if name.contains('\u{1f600}') {
+                folder.features.insert(Feature::WidePath);
+            }
             folder.projects.push(project.clone());
             for _ in 0..=random.below(2) {
                 let session = folder.session(&mut random, &project, &mut writer);
@@ -65,6 +67,8 @@ impl Folder {
         let place = Path::new("projects").join(project_folder_name(cwd));
         let conversation = Conversation::new(random, &id, cwd);
         let mut transcript = conversation.generate(self.profile);
+        // Only the transcripts of subagents matter for it.
+        transcript.features.remove(&Feature::SubagentLinks);
         let is_full = self.profile != Profile::Plain;
         if is_full && random.chance(15) {
             transcript.features.insert(Feature::Sidecar);
@@ -78,11 +82,13 @@ impl Folder {
         }
         let mut agents = Vec::new();
         for _ in 0..[0, 0, 1, 2][random.below(4)] {
-            agents.push(self.agent(random, &place.join(&id), &id, cwd, writer));
+            let (agent, features) = self.agent(random, &place.join(&id), &id, cwd, writer);
+            agents.push(agent);
+            transcript.features.extend(features);
         }
         // Last, so that the time is that of the transcript.
         if is_full && random.chance(10) {
-            self.has_ties |= writer.minute > 0;
+            self.features.insert(Feature::SameTime);
         } else {
             writer.minute += 1 + random.below(5) as u64;
         }
@@ -97,7 +103,7 @@ impl Folder {
         id: &str,
         cwd: &str,
         writer: &mut Writer<'_>,
-    ) -> String {
+    ) -> (String, BTreeSet<Feature>) {
         let agent = format!("a{}", &random.uuid()[..8]);
         let mut place = session_dir.join("subagents");
         if random.chance(20) {
@@ -106,20 +112,34 @@ impl Folder {
         let profile = if self.profile == Profile::Damaged { Profile::Full } else { self.profile };
         let transcript = Conversation::new(random, id, cwd).for_agent(&agent).generate(profile);
         writer.write(&place.join(format!("agent-{agent}.jsonl")), &transcript.bytes);
+        let mut features = transcript.features;
+        features.retain(|feature| *feature == Feature::SubagentLinks);
         if random.chance(70) {
-            let tool = if random.chance(90) { "toolu_01" } else { "tool/../01" };
-            let meta = json!({"agentType": "general-purpose", "toolUseId": tool, "parentAgentId": "a0"});
+            let mut tool = "toolu_01";
+            if random.chance(10) {
+                features.insert(Feature::SubagentParents);
+                tool = "tool/../01";
+            }
+            let meta =
+                json!({"agentType": "general-purpose", "toolUseId": tool, "parentAgentId": "a0"});
             writer.write(
                 &place.join(format!("agent-{agent}.meta.json")),
                 meta.to_string().as_bytes(),
             );
         }
-        agent
+        (agent, features)
     }
 
-    /// Returns the features of all sessions together.
-    pub(crate) fn features(&self) -> BTreeSet<Feature> {
-        self.sessions.iter().flat_map(|session| session.transcript.features.clone()).collect()
+    /// Returns the features of a session, or of the whole folder if it is not one of its own.
+    pub(crate) fn features_of(&self, session: &str) -> BTreeSet<Feature> {
+        let of = |session: &Session| session.transcript.features.clone();
+        let found = self.sessions.iter().find(|other| other.id == session);
+        let mut features = match found {
+            Some(found) => of(found),
+            None => self.sessions.iter().flat_map(of).collect(),
+        };
+        features.extend(&self.features);
+        features
     }
 }
 
@@ -131,7 +151,8 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&self, path: &Path, bytes: &[u8]) {
-        let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000 + self.minute * 60);
+        let modified =
+            SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000 + self.minute * 60);
         for config in self.configs {
             let path = config.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();

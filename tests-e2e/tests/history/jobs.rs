@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::conversation::Profile;
+use crate::conversation::{Feature, Profile};
 use crate::folder::Folder;
 use crate::random::Random;
 
@@ -65,9 +65,10 @@ const TITLES: &[&str] = &["Release notes", "  trimmed  ", "line\nbreak \u{1f600}
 const TAGS: &[&str] = &["v1", "  padded ", "zero\u{200b}width", "\u{fb01}ne", "\u{200b}"];
 
 /// Returns the calls that read a folder, and then those that change it.
-pub(crate) fn of(folder: &Folder, seed: u64) -> Vec<Job> {
+pub(crate) fn of(folder: &mut Folder, seed: u64) -> Vec<Job> {
     let mut random = Random::new(seed ^ 0x5eed);
-    let mut jobs = vec![Job::new("list"), Job::new("list").page(1 + random.below(3), random.below(3))];
+    let mut jobs =
+        vec![Job::new("list"), Job::new("list").page(1 + random.below(3), random.below(3))];
     jobs.push(Job { programmatic: Some(false), ..Job::new("list") });
     for project in &folder.projects {
         jobs.push(Job::new("list").within(project));
@@ -88,7 +89,7 @@ pub(crate) fn of(folder: &Folder, seed: u64) -> Vec<Job> {
             jobs.push(job.page(1 + random.below(4), random.below(4)));
         }
     }
-    for session in &folder.sessions {
+    for session in &mut folder.sessions {
         let id = &session.id;
         let ids = &session.transcript.ids;
         jobs.push(Job::of("fork", id));
@@ -97,9 +98,16 @@ pub(crate) fn of(folder: &Folder, seed: u64) -> Vec<Job> {
             jobs.push(Job { up_to, text: Some("Copy".to_owned()), ..Job::of("fork", id) });
         }
         let title = (*random.pick(TITLES)).to_owned();
-        jobs.push(Job { text: Some(title), ..Job::of("rename", id) });
+        let features = &mut session.transcript.features;
+        jobs.push(Job { text: Some(title.clone()), ..Job::of("rename", id) });
         let tags = if folder.profile == Profile::Plain { &TAGS[..2] } else { TAGS };
         let tag = random.chance(80).then(|| (*random.pick(tags)).to_owned());
+        if [Some(&title), tag.as_ref()].iter().flatten().any(|text| !text.is_ascii()) {
+            features.insert(Feature::NonAscii);
+        }
+        if tag.as_deref().is_some_and(|tag| tag.contains('\u{fb01}')) {
+            features.insert(Feature::CompatibilityTag);
+        }
         jobs.push(Job { text: tag, ..Job::of("tag", id) });
         jobs.push(Job::of("info", id));
     }

@@ -13,6 +13,7 @@ mod support;
 
 mod compare;
 mod conversation;
+mod deviations;
 mod differential;
 mod folder;
 mod jobs;

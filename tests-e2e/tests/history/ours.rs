@@ -89,9 +89,8 @@ fn filter(job: &Job) -> ListFilter {
 }
 
 fn info(info: &SessionInfo) -> Value {
-    let millis = |time: SystemTime| {
-        time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as u64
-    };
+    let millis =
+        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as u64;
     json!({
         "sessionId": info.session_id.as_str(),
         "summary": info.summary,

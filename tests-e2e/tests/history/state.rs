@@ -54,13 +54,19 @@ impl Conversation<'_> {
 
     fn named_state(&mut self, profile: Profile) {
         let text = self.text();
+        if text.trim() != text {
+            self.has(Feature::PaddedTitle);
+        }
         match self.random.below(if profile == Profile::Plain { 5 } else { 16 }) {
             0 => self.state("custom-title", &[("customTitle", json!(text))]),
             1 => self.state("tag", &[("tag", json!("release"))]),
             2 => self.state("tag", &[("tag", json!(""))]),
             3 => {
                 let leaf = self.ids.last().cloned();
-                self.state("last-prompt", &[("lastPrompt", json!(text)), ("leafUuid", json!(leaf))]);
+                self.state(
+                    "last-prompt",
+                    &[("lastPrompt", json!(text)), ("leafUuid", json!(leaf))],
+                );
             }
             4 => self.state("summary", &[("summary", json!(text))]),
             5 => {
@@ -70,7 +76,9 @@ impl Conversation<'_> {
             6 => {
                 self.has(Feature::UnusualTag);
                 let session = self.session.clone();
-                self.push(&json!({"tag": "reordered", "type": "tag", "sessionId": session}).to_string());
+                self.push(
+                    &json!({"tag": "reordered", "type": "tag", "sessionId": session}).to_string(),
+                );
             }
             7 => {
                 self.has(Feature::Relocated);
@@ -85,13 +93,42 @@ impl Conversation<'_> {
     fn fork_state(&mut self) {
         self.has(Feature::ForkState);
         let uuid = self.ids.last().cloned().unwrap_or_default();
-        match self.random.below(7) {
-            0 => self.state("content-replacement", &[("replacements", json!([{"kind": "tool-result", "toolUseId": "t", "replacement": "r"}]))]),
-            1 => self.state("atis-latch", &[("atis", json!(true))]),
+        let choice = self.random.below(8);
+        if choice == 4 || choice == 7 {
+            self.has(Feature::DataFlow);
+        }
+        match choice {
+            7 => self.state(
+                "data-flow-records",
+                &[
+                    ("v", json!(1)),
+                    ("records", json!([{"tool_name": "Bash", "tool_use_id": uuid}])),
+                ],
+            ),
+            0 => self.state(
+                "content-replacement",
+                &[(
+                    "replacements",
+                    json!([{"kind": "tool-result", "toolUseId": "t", "replacement": "r"}]),
+                )],
+            ),
+            1 => self.state("atis-latch", &[("atis", json!("on"))]),
             2 => self.state("tools-used", &[("tools", json!(["Bash", "Read"]))]),
-            3 => self.state("derived-from", &[("sessions", json!([uuid]))]),
-            4 => self.state("data-flow-incomplete", &[("reason", json!("size"))]),
-            5 => self.state("history-suppression", &[("cause", json!("setting")), ("ts", json!(5))]),
+            3 => self.state(
+                "derived-from",
+                &[
+                    ("v", json!(1)),
+                    (
+                        "sessions",
+                        json!([{"type": "claude_code_session", "id": uuid, "via": "fork"}]),
+                    ),
+                ],
+            ),
+            4 => self.state("data-flow-incomplete", &[("v", json!(1))]),
+            5 => self.state(
+                "history-suppression",
+                &[("cause", json!("setting")), ("ts", json!("2026-03-01T00:00:00.000Z"))],
+            ),
             _ => self.state("future-kind", &[("value", json!({"uuid": uuid}))]),
         }
     }
@@ -100,7 +137,8 @@ impl Conversation<'_> {
     fn repeat(&mut self) {
         self.has(Feature::Repeated);
         let line = self.random.pick(&self.lines).clone();
-        let line = String::from_utf8_lossy(&line).replace("\"gitBranch\":\"main\"", "\"gitBranch\":\"other\"");
+        let line = String::from_utf8_lossy(&line)
+            .replace("\"gitBranch\":\"main\"", "\"gitBranch\":\"other\"");
         self.push(&line);
     }
 
@@ -138,7 +176,11 @@ impl Conversation<'_> {
                     self.has(Feature::Malformed);
                     let keep = self.lines[at].len() / 3;
                     cut(&mut self.lines[at], keep);
-                    self.has(if at + 1 == self.lines.len() { Feature::TornEnd } else { Feature::Malformed });
+                    self.has(if at + 1 == self.lines.len() {
+                        Feature::TornEnd
+                    } else {
+                        Feature::Malformed
+                    });
                 }
                 4 => {
                     self.has(Feature::Malformed);

@@ -48,7 +48,8 @@ impl Subject {
 
     fn command(self) -> Option<Command> {
         let folder = workspace::root().join("tests-e2e/tests/history");
-        let available = |sdk: Result<PathBuf, InstallError>| sdk.unwrap_or_else(|error| panic!("{error}"));
+        let available =
+            |sdk: Result<PathBuf, InstallError>| sdk.unwrap_or_else(|error| panic!("{error}"));
         let (program, script, sdk) = match self {
             Self::Ours => return None,
             Self::TypeScript => {
@@ -67,7 +68,12 @@ impl Subject {
     }
 
     /// Jobs and results go through files, so that neither side waits for the other.
-    fn run_process(self, mut command: Command, jobs: &[Job], scratch: &Path) -> io::Result<Vec<Value>> {
+    fn run_process(
+        self,
+        mut command: Command,
+        jobs: &[Job],
+        scratch: &Path,
+    ) -> io::Result<Vec<Value>> {
         let place = |kind: &str| scratch.join(format!("{}.{kind}", self.name()));
         let mut input = File::create(place("jobs"))?;
         for job in jobs {
@@ -98,10 +104,9 @@ fn interpreter(tool: &str, arguments: &[&str]) -> PathBuf {
 
 /// Returns why the official SDKs cannot be compared with. CI does not accept that.
 pub(crate) fn missing_sdk() -> Option<String> {
-    for (tool, sdk) in [
-        ("node", official::typescript_package()),
-        ("python3", official::python_sources()),
-    ] {
+    for (tool, sdk) in
+        [("node", official::typescript_package()), ("python3", official::python_sources())]
+    {
         match sdk {
             Err(error @ InstallError::Unusable(_)) => panic!("{error}"),
             Err(error) => return Some(error.to_string()),
