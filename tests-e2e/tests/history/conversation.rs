@@ -9,6 +9,8 @@ use crate::random::Random;
 /// What a transcript has that an official SDK may treat differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Feature {
+    /// A compaction.
+    Compaction,
     /// A compaction that kept messages.
     Preserved,
     /// A prompt that joined a running turn.
@@ -61,6 +63,8 @@ pub(crate) enum Feature {
     Branch,
     /// An entry of a subagent beside the conversation.
     Aside,
+    /// An entry of progress.
+    Progress,
     /// Records of data flows.
     DataFlow,
     /// A title with blanks around it.
@@ -111,6 +115,8 @@ pub(crate) struct Conversation<'a> {
     tip: Option<String>,
     /// The IDs on the way to the tip.
     path: Vec<String>,
+    /// Entries that no compaction keeps.
+    progress: BTreeSet<String>,
     millis: u64,
     entrypoint: &'static str,
     agent: Option<String>,
@@ -137,6 +143,7 @@ impl<'a> Conversation<'a> {
             ids: Vec::new(),
             tip: None,
             path: Vec::new(),
+            progress: BTreeSet::new(),
             millis,
             entrypoint,
             agent: None,
@@ -341,6 +348,9 @@ impl<'a> Conversation<'a> {
         if choice == 1 || choice == 3 {
             self.has(Feature::SubagentLinks);
         }
+        if choice == 3 {
+            self.has(Feature::Progress);
+        }
         match choice {
             0 => {
                 drop(self.entry(
@@ -363,7 +373,10 @@ impl<'a> Conversation<'a> {
                     ("isMeta", json!(true)),
                 ],
             )),
-            3 => drop(self.entry("progress", &[("data", json!({"step": 1}))])),
+            3 => {
+                let uuid = self.entry("progress", &[("data", json!({"step": 1}))]);
+                self.progress.insert(uuid);
+            }
             4 => {
                 self.has(Feature::Team);
                 let members = [
@@ -414,7 +427,8 @@ impl<'a> Conversation<'a> {
         let (source, delivery) = (self.random.uuid(), self.random.uuid());
         self.ids.push(source.clone());
         let session = self.session.clone();
-        if self.random.chance(60) {
+        // The CLI writes no such entries into the transcripts of subagents.
+        if self.agent.is_none() && self.random.chance(60) {
             let state = [
                 ("type", json!("queue-operation")),
                 ("operation", json!("remove")),
@@ -434,10 +448,13 @@ impl<'a> Conversation<'a> {
     /// Appends a compaction: the boundary, the summary, and which messages were kept.
     pub(crate) fn compaction(&mut self, profile: Profile) {
         self.has(Feature::SubagentLinks);
+        self.has(Feature::Compaction);
         let (boundary, summary) = (self.random.uuid(), self.random.uuid());
         let last = self.path.last().cloned();
-        let kept = self.path.len().min(1 + self.random.below(3));
-        let kept: Vec<String> = self.path[self.path.len() - kept..].to_vec();
+        let messages: Vec<String> =
+            self.path.iter().filter(|uuid| !self.progress.contains(*uuid)).cloned().collect();
+        let kept = messages.len().min(1 + self.random.below(3));
+        let kept: Vec<String> = messages[messages.len() - kept..].to_vec();
         let mut metadata = json!({"trigger": "manual", "preTokens": 9000});
         let mode =
             if profile == Profile::Plain || kept.is_empty() { 0 } else { self.random.below(4) };

@@ -113,7 +113,8 @@ impl Folder {
         let transcript = Conversation::new(random, id, cwd).for_agent(&agent).generate(profile);
         writer.write(&place.join(format!("agent-{agent}.jsonl")), &transcript.bytes);
         let mut features = transcript.features;
-        features.retain(|feature| *feature == Feature::SubagentLinks);
+        let matters = [Feature::SubagentLinks, Feature::Queued, Feature::Preserved];
+        features.retain(|feature| matters.contains(feature));
         if random.chance(70) {
             let mut tool = "toolu_01";
             if random.chance(10) {
