@@ -37,6 +37,8 @@ pub(crate) enum Feature {
     ForkState,
     /// Entries that the TypeScript SDK changes in a fork.
     ForkFields,
+    /// A session that this SDK started.
+    RustSdk,
     /// Several lines with one ID.
     Repeated,
     /// A line of bytes that are not UTF-8.
@@ -132,14 +134,14 @@ const TEXTS: &[&str] = &[
 
 impl<'a> Conversation<'a> {
     pub(crate) fn new(random: &'a mut Random, session: &str, cwd: &str) -> Self {
-        let entrypoint = ["cli", "sdk-cli", "sdk-ts", "cli", "claude-vscode"][random.below(5)];
+        let entrypoint = *random.pick(&["cli", "sdk-cli", "sdk-ts", "sdk-rust", "claude-vscode"]);
         let millis = u64::try_from(random.below(86_400_000)).unwrap();
         Self {
             random,
             session: session.to_owned(),
             cwd: cwd.to_owned(),
             lines: Vec::new(),
-            features: BTreeSet::new(),
+            features: (entrypoint == "sdk-rust").then_some(Feature::RustSdk).into_iter().collect(),
             ids: Vec::new(),
             tip: None,
             path: Vec::new(),

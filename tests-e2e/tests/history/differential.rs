@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use std::{env, io, thread};
 
 use serde_json::Value;
+use tests_e2e::transcripts;
 
 use crate::compare::{differences, normalized};
 use crate::conversation::Profile;
@@ -37,6 +38,24 @@ impl Run {
             let profile = profiles[usize::try_from(seed % 4).unwrap()];
             let configs = Subject::ALL.map(|subject| config(root, subject, folders.len()));
             let mut folder = Folder::generate(seed, profile, &root.join("work"), &configs);
+            for job in jobs::of(&mut folder, seed) {
+                places.push(folders.len());
+                all.push(job);
+            }
+            folders.push(folder);
+        }
+        Self::new(root, folders, places, &all)
+    }
+
+    /// Runs all jobs on the transcripts that the real CLI wrote.
+    fn recorded(root: &Path) -> Self {
+        let (mut folders, mut places, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        let scenarios = transcripts::SCENARIOS.iter();
+        for (scenario, seed) in
+            scenarios.flat_map(|scenario| (0..4).map(move |seed| (scenario, seed)))
+        {
+            let configs = Subject::ALL.map(|subject| config(root, subject, folders.len()));
+            let mut folder = Folder::recorded(scenario.name, &configs);
             for job in jobs::of(&mut folder, seed) {
                 places.push(folders.len());
                 all.push(job);
@@ -143,16 +162,14 @@ fn has_sdks() -> bool {
     false
 }
 
-#[test]
-fn generated_folders_give_the_results_of_the_official_sdks() {
+/// Compares everything, and returns the deviations that occurred.
+fn compare(run: impl FnOnce(&Path) -> Run) -> Option<BTreeSet<(String, Subject)>> {
     if !has_sdks() {
-        return;
+        return None;
     }
     let scratch = tempfile::tempdir().unwrap();
     let root = scratch.path().canonicalize().unwrap();
-    let run = Run::generated(FOLDERS, &root);
-    let table = Deviation::table();
-    let comparison = run.compare(&table);
+    let comparison = run(&root).compare(&Deviation::table());
     println!("{} results compared, {} differ", comparison.compared, comparison.different);
     assert!(
         comparison.unlisted.is_empty(),
@@ -160,14 +177,22 @@ fn generated_folders_give_the_results_of_the_official_sdks() {
         comparison.unlisted.len(),
         comparison.unlisted[..comparison.unlisted.len().min(20)].join("\n")
     );
-    let unseen: Vec<String> = table
+    Some(comparison.seen)
+}
+
+#[test]
+fn generated_folders_give_the_results_of_the_official_sdks() {
+    let Some(seen) = compare(|root| Run::generated(FOLDERS, root)) else { return };
+    let unseen: Vec<String> = Deviation::table()
         .iter()
         .flat_map(Deviation::keys)
-        .filter(|key| !comparison.seen.contains(key))
+        .filter(|key| !seen.contains(key))
         .map(|(id, subject)| format!("{id} ({})", subject.name()))
         .collect();
-    assert!(
-        unseen.is_empty(),
-        "docs/history-deviations.md lists what no longer occurs: {unseen:?}"
-    );
+    assert!(unseen.is_empty(), "docs/history-deviations.md lists what does not occur: {unseen:?}");
+}
+
+#[test]
+fn recorded_transcripts_give_the_results_of_the_official_sdks() {
+    compare(Run::recorded);
 }

@@ -1,12 +1,13 @@
 //! Generates config directories: projects with sessions, their files beside them, and subagents.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use claude_wire::transcript::project_folder_name;
-use serde_json::json;
+use serde_json::{Value, json};
+use tests_e2e::transcripts;
 
 use crate::conversation::{Conversation, Feature, Generated, Profile};
 use crate::random::Random;
@@ -29,6 +30,54 @@ pub(crate) struct Session {
     pub(crate) project: PathBuf,
     pub(crate) transcript: Generated,
     pub(crate) agents: Vec<String>,
+}
+
+/// Returns what a recorded transcript has that an official SDK may treat differently.
+fn recorded_features(
+    text: &str,
+    id: &str,
+    files: &BTreeMap<PathBuf, Vec<u8>>,
+) -> BTreeSet<Feature> {
+    let parts = [
+        (r#""entrypoint":"sdk-rust""#, Feature::RustSdk),
+        (r#""type":"atis-latch""#, Feature::ForkState),
+        (r#""turnAttributionKey":"#, Feature::ForkFields),
+        (r#""subtype":"compact_boundary""#, Feature::Compaction),
+        (r#""preservedMessages":"#, Feature::Preserved),
+        (r#""type":"queued_command""#, Feature::Queued),
+        ("<command-name>", Feature::UnusualPrompt),
+    ];
+    let found = parts.iter().filter(|(part, _)| text.contains(part)).map(|(_, feature)| *feature);
+    let mut features: BTreeSet<Feature> = found.collect();
+    if files.contains_key(&Path::new(id).join("custom-title.json")) {
+        features.insert(Feature::Sidecar);
+    }
+    features
+}
+
+impl Session {
+    fn recorded(id: String, bytes: &[u8], files: &BTreeMap<PathBuf, Vec<u8>>) -> Self {
+        let entries = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let ids = entries.filter_map(|line| {
+            let entry: Value = serde_json::from_slice(line).unwrap();
+            entry["uuid"].as_str().map(str::to_owned)
+        });
+        let agents = files.keys().filter_map(|path| {
+            let name = path.strip_prefix(&id).ok()?.file_name()?.to_str()?;
+            Some(name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned())
+        });
+        let ids = ids.collect();
+        Self {
+            agents: agents.collect(),
+            transcript: Generated {
+                bytes: bytes.to_owned(),
+                features: recorded_features(&String::from_utf8_lossy(bytes), &id, files),
+                ids,
+            },
+            project: transcripts::PROJECT.into(),
+            id,
+        }
+    }
 }
 
 impl Folder {
@@ -56,6 +105,30 @@ impl Folder {
             for _ in 0..=random.below(2) {
                 let session = folder.session(&mut random, &project, &mut writer);
                 folder.sessions.push(session);
+            }
+        }
+        folder
+    }
+
+    /// Returns the folder of a scenario whose transcripts are recorded, and writes it to each of
+    /// these config directories.
+    pub(crate) fn recorded(scenario: &str, configs: &[PathBuf]) -> Self {
+        let files = transcripts::files(&transcripts::directory().join(scenario)).unwrap();
+        let place = Path::new("projects").join(project_folder_name(transcripts::PROJECT));
+        let mut folder = Self {
+            name: scenario.to_owned(),
+            profile: Profile::Plain,
+            projects: vec![transcripts::PROJECT.into()],
+            sessions: Vec::new(),
+            features: BTreeSet::new(),
+        };
+        let mut writer = Writer { configs, minute: 0 };
+        for (path, bytes) in &files {
+            writer.minute += 1;
+            writer.write(&place.join(path), bytes);
+            let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            if path.parent() == Some(Path::new("")) {
+                folder.sessions.push(Session::recorded(stem, bytes, &files));
             }
         }
         folder
