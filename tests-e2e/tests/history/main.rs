@@ -11,6 +11,7 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod beside_cli;
 mod compare;
 mod conversation;
 mod deviations;
