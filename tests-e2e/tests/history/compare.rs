@@ -82,7 +82,10 @@ fn members(item: &mut Value, other: Subject, start: i64) {
         let is_compared = other != Subject::Python || !NOT_IN_PYTHON.contains(&name.as_str());
         is_compared && MEMBERS.contains(&name.as_str()) && !value.is_null()
     });
-    if object.get("lastModified").and_then(Value::as_f64).is_some_and(|time| time >= start as f64) {
+    // JavaScript counts fractions of milliseconds.
+    let modified = object.get("lastModified").map(Value::to_string).unwrap_or_default();
+    let whole = modified.split('.').next().and_then(|millis| millis.parse().ok());
+    if whole.is_some_and(|millis: i64| millis >= start) {
         object.insert("lastModified".to_owned(), json!("now"));
     }
 }

@@ -4,97 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::feature::{Feature, Profile};
 use crate::random::Random;
-
-/// What a transcript has that an official SDK may treat differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Feature {
-    /// A compaction.
-    Compaction,
-    /// A compaction that kept messages.
-    Preserved,
-    /// A prompt that joined a running turn.
-    Queued,
-    /// Entries of a team.
-    Team,
-    /// Metadata that is shown because of where the prompt came from.
-    ShownMeta,
-    /// A prompt that begins with a tag, or consists of an image.
-    UnusualPrompt,
-    /// A text in which a cut at 200 UTF-16 units differs from one at 200 characters.
-    WideText,
-    /// A title, prompt or summary inside of another object.
-    NestedKey,
-    /// Separators that are line breaks for some programs, such as U+2028.
-    Separators,
-    /// A tag entry with spaces or another order of its members.
-    UnusualTag,
-    /// An entry that moved the session to another directory.
-    Relocated,
-    /// An entry that names the session that continues this one.
-    Continued,
-    /// State that only the TypeScript SDK copies into a fork.
-    ForkState,
-    /// Entries that the TypeScript SDK changes in a fork.
-    ForkFields,
-    /// A session that this SDK started.
-    RustSdk,
-    /// Several lines with one ID.
-    Repeated,
-    /// A line of bytes that are not UTF-8.
-    InvalidUtf8,
-    /// NUL bytes before an entry.
-    Nul,
-    /// Several entries in one line, or an entry behind a torn one.
-    Spliced,
-    /// A torn line in the middle, or one that is not JSON.
-    Malformed,
-    /// A torn line at the end.
-    TornEnd,
-    /// No line break at the end.
-    NoLineBreak,
-    /// A title beside the transcript.
-    Sidecar,
-    /// A subagent's transcript in place of a session.
-    Sidechain,
-    /// More than 64 KiB, so that the ends are read separately.
-    Large,
-    /// A title that only the model gave.
-    AiTitle,
-    /// A branch that the conversation left.
-    Branch,
-    /// An entry of a subagent beside the conversation.
-    Aside,
-    /// An entry of progress.
-    Progress,
-    /// Records of data flows.
-    DataFlow,
-    /// A title with blanks around it.
-    PaddedTitle,
-    /// A subagent whose conversation has entries of the system, or of progress.
-    SubagentLinks,
-    /// A subagent whose parents are not IDs.
-    SubagentParents,
-    /// A tag with compatibility characters, such as a ligature.
-    CompatibilityTag,
-    /// A title or tag with characters that are not ASCII.
-    NonAscii,
-    /// A project whose path has characters outside of the Basic Multilingual Plane.
-    WidePath,
-    /// Two transcripts that were modified at the same time.
-    SameTime,
-}
-
-/// How unusual a transcript may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// What both official SDKs read in the same way.
-    Plain,
-    /// Everything that the CLI writes.
-    Full,
-    /// With lines that are damaged too.
-    Damaged,
-}
 
 /// A generated transcript.
 #[derive(Debug)]
@@ -185,7 +96,8 @@ impl<'a> Conversation<'a> {
     /// Appends an entry behind the tip, which it becomes, and returns its ID.
     pub(crate) fn entry(&mut self, kind: &str, members: &[(&str, Value)]) -> String {
         let uuid = self.random.uuid();
-        self.entry_at(self.tip.clone(), &uuid, kind, members);
+        let tip = self.tip.clone();
+        self.entry_at(tip.as_deref(), &uuid, kind, members);
         self.tip = Some(uuid.clone());
         self.path.push(uuid.clone());
         uuid
@@ -194,7 +106,7 @@ impl<'a> Conversation<'a> {
     /// Appends an entry anywhere; the tip stays.
     pub(crate) fn entry_at(
         &mut self,
-        parent: Option<String>,
+        parent: Option<&str>,
         uuid: &str,
         kind: &str,
         members: &[(&str, Value)],
@@ -338,65 +250,44 @@ impl<'a> Conversation<'a> {
                 _ => Some(call),
             };
             let uuid = self.random.uuid();
-            self.entry_at(parent, &uuid, "user", &members);
+            self.entry_at(parent.as_deref(), &uuid, "user", &members);
             self.tip = Some(uuid.clone());
             self.path.push(uuid);
         }
     }
 
-    /// Appends an entry that is a link of the conversation but not shown.
+    /// Appends an entry that is a link of the conversation but mostly not shown.
     pub(crate) fn hidden(&mut self, profile: Profile) {
-        let choice = self.random.below(if profile == Profile::Plain { 4 } else { 7 });
-        if choice == 1 || choice == 3 {
-            self.has(Feature::SubagentLinks);
-        }
-        if choice == 3 {
-            self.has(Feature::Progress);
-        }
-        match choice {
+        let text = |text: &str| ("message", json!({"role": "user", "content": text}));
+        match self.random.below(if profile == Profile::Plain { 4 } else { 7 }) {
             0 => {
-                drop(self.entry(
-                    "attachment",
-                    &[("attachment", json!({"type": "date", "date": "today"}))],
-                ))
+                let attachment = json!({"type": "date", "date": "today"});
+                self.entry("attachment", &[("attachment", attachment)]);
             }
-            1 => drop(self.entry(
-                "system",
-                &[
-                    ("subtype", json!("informational")),
-                    ("content", json!("note")),
-                    ("level", json!("info")),
-                ],
-            )),
-            2 => drop(self.entry(
-                "user",
-                &[
-                    ("message", json!({"role": "user", "content": "injected"})),
-                    ("isMeta", json!(true)),
-                ],
-            )),
+            1 => {
+                self.has(Feature::SubagentLinks);
+                let subtype = ("subtype", json!("informational"));
+                self.entry("system", &[subtype, ("content", json!("note"))]);
+            }
+            2 => {
+                self.entry("user", &[text("injected"), ("isMeta", json!(true))]);
+            }
             3 => {
+                self.has(Feature::SubagentLinks);
+                self.has(Feature::Progress);
                 let uuid = self.entry("progress", &[("data", json!({"step": 1}))]);
                 self.progress.insert(uuid);
             }
             4 => {
                 self.has(Feature::Team);
-                let members = [
-                    ("message", json!({"role": "user", "content": "team"})),
-                    ("teamName", json!("red")),
-                    ("agentName", json!("a")),
-                ];
-                drop(self.entry("user", &members));
+                let team = ("teamName", json!("red"));
+                self.entry("user", &[text("team"), team, ("agentName", json!("a"))]);
             }
             5 => {
                 self.has(Feature::ShownMeta);
                 let kind = *self.random.pick(&["channel", "peer", "task"]);
-                let members = [
-                    ("message", json!({"role": "user", "content": "from outside"})),
-                    ("isMeta", json!(true)),
-                    ("origin", json!({"kind": kind})),
-                ];
-                drop(self.entry("user", &members));
+                let origin = ("origin", json!({"kind": kind}));
+                self.entry("user", &[text("from outside"), ("isMeta", json!(true)), origin]);
             }
             _ => self.local_command(),
         }
@@ -420,7 +311,7 @@ impl<'a> Conversation<'a> {
         self.has(Feature::Aside);
         let (uuid, parent) = (self.random.uuid(), self.tip.clone());
         let message = ("message", json!({"role": "user", "content": "aside"}));
-        self.entry_at(parent, &uuid, "user", &[message, ("isSidechain", json!(true))]);
+        self.entry_at(parent.as_deref(), &uuid, "user", &[message, ("isSidechain", json!(true))]);
     }
 
     /// Appends a prompt that joined the running turn.
@@ -484,7 +375,7 @@ impl<'a> Conversation<'a> {
             ("isVisibleInTranscriptOnly", json!(true)),
             ("isCompactSummary", json!(true)),
         ];
-        self.entry_at(Some(boundary.clone()), &summary, "user", &members);
+        self.entry_at(Some(&boundary), &summary, "user", &members);
         self.tip = Some(summary.clone());
         self.path = vec![boundary, summary];
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use serde_json::{Value, json};
 use tests_e2e::workspace;
 
-use crate::compare::Difference;
-use crate::conversation::Feature;
+use crate::compare::{Difference, differences};
+use crate::feature::Feature;
 use crate::jobs::Job;
 use crate::subjects::Subject;
 
@@ -62,4 +63,33 @@ impl Deviation {
             && features.iter().any(has)
             && (self.members.is_empty() || self.members.iter().any(is_member))
     }
+}
+
+#[test]
+fn table_covers_only_what_it_names() {
+    let table = Deviation::table();
+    let job = |call| Job { call, ..Job::default() };
+    let covered = |subject, call, feature, ours: Value, theirs: Value| -> bool {
+        let found = differences(&ours, &theirs);
+        assert!(!found.is_empty());
+        let features = BTreeSet::from([feature]);
+        let is_covered = |difference: &Difference| {
+            table.iter().any(|row| row.covers(subject, &job(call), &features, difference))
+        };
+        found.iter().all(is_covered)
+    };
+    let title = |title: &str| json!([{"type": "custom-title", "customTitle": title}]);
+    let check = |subject, call, feature| covered(subject, call, feature, title("a"), title(" a"));
+    assert!(check(Subject::TypeScript, "fork", Feature::PaddedTitle));
+    // Another call, another input, another SDK.
+    assert!(!check(Subject::TypeScript, "messages", Feature::PaddedTitle));
+    assert!(!check(Subject::TypeScript, "fork", Feature::Queued));
+    assert!(!check(Subject::TypeScript, "info", Feature::NonAscii));
+    assert!(check(Subject::Python, "info", Feature::NonAscii));
+    // A second difference beside the one that is listed.
+    let other = json!([{"type": "tag", "customTitle": " a"}]);
+    assert!(!covered(Subject::TypeScript, "fork", Feature::PaddedTitle, title("a"), other));
+    // One entry more.
+    let more = json!([{"type": "custom-title", "customTitle": "a"}, {"type": "tag"}]);
+    assert!(!covered(Subject::TypeScript, "fork", Feature::PaddedTitle, title("a"), more));
 }

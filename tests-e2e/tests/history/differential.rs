@@ -10,8 +10,8 @@ use serde_json::Value;
 use tests_e2e::transcripts;
 
 use crate::compare::{differences, normalized};
-use crate::conversation::Profile;
 use crate::deviations::Deviation;
+use crate::feature::Profile;
 use crate::folder::Folder;
 use crate::jobs::{self, Job};
 use crate::subjects::{Subject, missing_sdk};
@@ -170,7 +170,8 @@ fn compare(run: impl FnOnce(&Path) -> Run) -> Option<BTreeSet<(String, Subject)>
     let scratch = tempfile::tempdir().unwrap();
     let root = scratch.path().canonicalize().unwrap();
     let comparison = run(&root).compare(&Deviation::table());
-    println!("{} results compared, {} differ", comparison.compared, comparison.different);
+    assert!(comparison.compared > 1000, "{comparison:?}");
+    assert!(comparison.different < comparison.compared / 3, "{} differ", comparison.different);
     assert!(
         comparison.unlisted.is_empty(),
         "{} differences are not in docs/history-deviations.md:\n{}",

@@ -9,7 +9,8 @@ use claude_wire::transcript::project_folder_name;
 use serde_json::{Value, json};
 use tests_e2e::transcripts;
 
-use crate::conversation::{Conversation, Feature, Generated, Profile};
+use crate::conversation::{Conversation, Generated};
+use crate::feature::{Feature, Profile};
 use crate::random::Random;
 
 /// A generated config directory. Every subject has its own copy of it.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::conversation::{Feature, Profile};
+use crate::feature::{Feature, Profile};
 use crate::folder::Folder;
 use crate::random::Random;
 

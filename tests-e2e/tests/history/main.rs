@@ -16,6 +16,7 @@ mod compare;
 mod conversation;
 mod deviations;
 mod differential;
+mod feature;
 mod folder;
 mod jobs;
 mod ours;

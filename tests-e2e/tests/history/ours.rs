@@ -89,8 +89,10 @@ fn filter(job: &Job) -> ListFilter {
 }
 
 fn info(info: &SessionInfo) -> Value {
-    let millis =
-        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let millis = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        u64::try_from(since.as_millis()).unwrap()
+    };
     json!({
         "sessionId": info.session_id.as_str(),
         "summary": info.summary,

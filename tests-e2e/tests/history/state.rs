@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::conversation::{Conversation, Feature, Generated, Profile, object};
+use crate::conversation::{Conversation, Generated, object};
+use crate::feature::{Feature, Profile};
 
 impl Conversation<'_> {
     /// Generates a whole transcript.

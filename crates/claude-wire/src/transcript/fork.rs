@@ -258,7 +258,7 @@ impl<'p> Fork<'p> {
     /// Whether a compaction may have removed data flows since all of them were recorded.
     fn has_compaction_without_snapshot(&self) -> bool {
         let is_compaction = |entry: &EntryRef| entry.is_compact_boundary() && !entry.is_sidechain();
-        let last = self.plan.tree.index.entries().filter(is_compaction).last();
+        let last = self.plan.tree.index.entries().rfind(is_compaction);
         last.is_some_and(|last| Some(last.index()) > self.state.data_flow_snapshot)
     }
 
