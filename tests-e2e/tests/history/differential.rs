@@ -17,7 +17,7 @@ use crate::jobs::{self, Job};
 use crate::subjects::{Subject, missing_sdk};
 
 /// How many folders are generated.
-const FOLDERS: u64 = 120;
+const FOLDERS: u64 = 80;
 
 /// The jobs of all folders, and their results by every SDK.
 struct Run {
