@@ -49,8 +49,6 @@ pub(crate) enum Feature {
     NoLineBreak,
     /// A title beside the transcript.
     Sidecar,
-    /// A subagent's transcript in place of a session.
-    Sidechain,
     /// More than 64 KiB, so that the ends are read separately.
     Large,
     /// A title that only the model gave.

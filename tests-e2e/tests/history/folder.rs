@@ -9,7 +9,7 @@ use claude_wire::transcript::project_folder_name;
 use serde_json::{Value, json};
 use tests_e2e::transcripts;
 
-use crate::conversation::{Conversation, Generated};
+use crate::conversation::{Conversation, Generated, object};
 use crate::feature::{Feature, Profile};
 use crate::random::Random;
 
@@ -139,8 +139,13 @@ impl Folder {
         let id = random.uuid();
         let cwd = project.to_str().unwrap();
         let place = Path::new("projects").join(project_folder_name(cwd));
-        let conversation = Conversation::new(random, &id, cwd);
+        let is_sidechain = self.profile != Profile::Plain && random.chance(5);
+        let mut conversation = Conversation::new(random, &id, cwd);
+        if is_sidechain {
+            conversation = conversation.for_agent("a0");
+        }
         let mut transcript = conversation.generate(self.profile);
+        self.continue_in_earlier(random, &id, project, &mut transcript);
         // Only the transcripts of subagents matter for it.
         transcript.features.remove(&Feature::SubagentLinks);
         let is_full = self.profile != Profile::Plain;
@@ -168,6 +173,27 @@ impl Folder {
         }
         writer.write(&place.join(format!("{id}.jsonl")), &transcript.bytes);
         Session { id, project: project.to_owned(), transcript, agents }
+    }
+
+    /// Ends some transcripts with the ID of an earlier session of the project that continues them.
+    fn continue_in_earlier(
+        &self,
+        random: &mut Random,
+        id: &str,
+        project: &Path,
+        transcript: &mut Generated,
+    ) {
+        let earlier = self.sessions.iter().rev().find(|session| session.project == project);
+        let Some(earlier) = earlier.filter(|_| self.profile == Profile::Full) else { return };
+        if random.chance(15) {
+            transcript.features.insert(Feature::Continued);
+            let entry = [
+                ("type", json!("continued-in")),
+                ("continuedInSessionId", json!(earlier.id)),
+                ("sessionId", json!(id)),
+            ];
+            transcript.bytes.extend(format!("{}\n", object(&entry)).into_bytes());
+        }
     }
 
     fn agent(

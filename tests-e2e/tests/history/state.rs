@@ -99,13 +99,13 @@ impl Conversation<'_> {
             self.has(Feature::DataFlow);
         }
         match choice {
-            7 => self.state(
-                "data-flow-records",
-                &[
-                    ("v", json!(1)),
-                    ("records", json!([{"tool_name": "Bash", "tool_use_id": uuid}])),
-                ],
-            ),
+            7 => {
+                let records = json!([{"tool_name": "Bash", "tool_use_id": uuid}]);
+                let members = [("v", json!(1)), ("records", records)];
+                for _ in 0..=self.random.below(2) {
+                    self.state("data-flow-records", &members);
+                }
+            }
             0 => self.state(
                 "content-replacement",
                 &[(
