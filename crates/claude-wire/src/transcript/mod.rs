@@ -45,6 +45,7 @@ mod recover;
 mod row;
 mod rows;
 mod salvage;
+mod scan;
 mod time;
 mod tree;
 
