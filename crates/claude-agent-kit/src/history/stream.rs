@@ -1,7 +1,6 @@
 //! Streams of entries and messages, read from the file while they are consumed.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
@@ -14,21 +13,17 @@ use bytes::Bytes;
 use claude_wire::transcript::{Entry, EntryBody, EntryRef, MessageRef, MessageRole};
 use futures_core::Stream;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::{errors, file, join};
 use crate::content::Content;
 use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
 
-/// How many entries are decoded together at most.
-const BATCH_ENTRIES: usize = 256;
-/// How many batches are decoded ahead of the consumer, each on its own thread.
-const READ_AHEAD: usize = 2;
-/// How many bytes of entries are decoded together; a larger entry is decoded alone.
-const BATCH_BYTES: usize = 1024 * 1024;
-/// How many bytes are read at a time, at least.
-const READ_BYTES: usize = 256 * 1024;
+/// How many bytes are read together at most; a larger entry is read and decoded alone.
+const READ_BYTES: usize = 512 * 1024;
+/// How many bytes are read at least where it is not known which entries follow.
+const NEAR_BYTES: usize = 256 * 1024;
 
 /// A message of a stored conversation.
 #[derive(Clone, Debug)]
@@ -119,25 +114,44 @@ impl SpanReader {
     /// # Errors
     /// [`HistoryIo`](crate::ErrorKind::HistoryIo), also when the file is shorter than it was.
     pub(super) fn read(&mut self, source: &Source, span: Span) -> Result<&[u8]> {
-        let length = span.length as usize;
-        let is_buffered = span.offset >= self.start
-            && span.offset + u64::from(span.length) <= self.start + self.bytes.len() as u64;
-        if !is_buffered {
-            self.start = span.offset;
-            self.bytes.resize(length.max(READ_BYTES), 0);
-            let read = file::read_at(&source.file, &mut self.bytes, span.offset);
-            let read = read.inspect_err(|_| self.bytes.clear());
-            let read = read.map_err(|error| errors::io("read", &source.path, error))?;
-            self.bytes.truncate(read);
+        if !self.has(span) {
+            self.fill(source, span, (span.length as usize).max(NEAR_BYTES))?;
         }
-        let from = usize::try_from(span.offset - self.start).unwrap_or(usize::MAX);
-        let found = from.checked_add(length).and_then(|end| self.bytes.get(from..end));
-        found.ok_or_else(|| errors::changed(&source.path))
+        self.get(span).ok_or_else(|| errors::changed(&source.path))
     }
 
-    fn decode(&mut self, source: &Source, span: Span) -> Result<Entry> {
-        let bytes = Bytes::copy_from_slice(self.read(source, span)?);
-        Entry::decode(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
+    /// Reads this many bytes from the start of an entry on.
+    fn fill(&mut self, source: &Source, span: Span, length: usize) -> Result<()> {
+        self.start = span.offset;
+        // A buffer that one large entry needed is not kept.
+        if self.bytes.capacity() > 2 * READ_BYTES {
+            self.bytes = Vec::new();
+        }
+        self.bytes.resize(length, 0);
+        let read = file::read_at(&source.file, &mut self.bytes, span.offset);
+        let read = read.inspect_err(|_| self.bytes.clear());
+        let read = read.map_err(|error| errors::io("read", &source.path, error))?;
+        self.bytes.truncate(read);
+        Ok(())
+    }
+
+    fn has(&self, span: Span) -> bool {
+        self.get(span).is_some()
+    }
+
+    fn get(&self, span: Span) -> Option<&[u8]> {
+        let from = usize::try_from(span.offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..from.checked_add(span.length as usize)?)
+    }
+
+    pub(super) fn decode(&mut self, source: &Source, span: Span) -> Result<Entry> {
+        self.read(source, span)?;
+        self.decode_buffered(source, span)
+    }
+
+    fn decode_buffered(&self, source: &Source, span: Span) -> Result<Entry> {
+        let bytes = self.get(span).ok_or_else(|| errors::changed(&source.path))?;
+        decode_bytes(source, Bytes::copy_from_slice(bytes))
     }
 }
 
@@ -146,42 +160,36 @@ type Decoded = Result<(Entry, Span)>;
 /// The part that streams of entries and of messages share.
 pub(super) struct Spans {
     source: Arc<Source>,
-    places: Arc<[Span]>,
+    places: Vec<Span>,
     /// The next item that is returned.
     position: usize,
     end: usize,
-    ready: VecDeque<Decoded>,
-    /// The batches behind `ready`, in order.
-    pending: VecDeque<JoinHandle<Vec<Decoded>>>,
-    /// The first item behind the pending batches.
-    requested: usize,
+    /// The bytes that were read last. Kept from read to read, so that a long stream does not grow.
+    reader: SpanReader,
+    pending: Option<JoinHandle<Fetched>>,
     runtime: Handle,
 }
 
+/// What a blocking thread read.
+enum Fetched {
+    /// Bytes with at least the next entry, or why there are none.
+    Bytes(SpanReader, Result<()>),
+    /// A large entry, which is decoded there too: decoding takes a millisecond per megabyte.
+    Entry(Box<Result<Entry>>),
+}
+
 impl Spans {
-    pub(super) fn new(source: Arc<Source>, spans: Vec<Span>, runtime: Handle) -> Self {
-        let end = spans.len();
-        Self {
-            source,
-            places: spans.into(),
-            position: 0,
-            end,
-            ready: VecDeque::new(),
-            pending: VecDeque::new(),
-            requested: 0,
-            runtime,
-        }
+    pub(super) fn new(source: Arc<Source>, places: Vec<Span>, runtime: Handle) -> Self {
+        let end = places.len();
+        let reader = SpanReader::default();
+        Self { source, places, position: 0, end, reader, pending: None, runtime }
     }
 
     fn skip(&mut self, count: usize) {
         let count = count.min(self.end - self.position);
-        self.position += count;
-        if count <= self.ready.len() {
-            self.ready.drain(..count);
-        } else {
-            self.ready.clear();
-            self.pending.clear();
-            self.requested = self.position;
+        if count > 0 {
+            self.position += count;
+            self.pending = None;
         }
     }
 
@@ -189,61 +197,75 @@ impl Spans {
         self.end = self.end.min(self.position.saturating_add(count));
     }
 
-    /// Starts to decode the next batches.
-    fn read_ahead(&mut self) {
-        while self.pending.len() < READ_AHEAD && self.requested < self.end {
-            let rest = &self.places[self.requested..self.end];
-            let is_large = rest[0].length as usize > BATCH_BYTES;
-            // Of large entries there is one in memory.
-            if is_large && !(self.pending.is_empty() && self.ready.is_empty()) {
-                break;
-            }
-            let range = self.requested..self.requested + batch_len(rest);
-            self.requested = range.end;
-            let (source, places) = (self.source.clone(), self.places.clone());
-            let task = self.runtime.spawn_blocking(move || batch(&source, &places[range]));
-            self.pending.push_back(task);
-        }
-    }
-
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Decoded>> {
-        if self.position >= self.end {
+        let Some(&span) = self.places[..self.end].get(self.position) else {
             return Poll::Ready(None);
-        }
-        self.read_ahead();
-        while self.ready.is_empty() {
-            let Some(task) = self.pending.front_mut() else { return Poll::Ready(None) };
-            let result = join(ready!(Pin::new(task).poll(context)));
-            self.pending.pop_front();
-            match result {
-                Ok(batch) => self.ready.extend(batch),
+        };
+        let entry = if self.reader.has(span) {
+            self.reader.decode_buffered(&self.source, span)
+        } else {
+            let fetched = join(ready!(self.poll_fetch(context)));
+            self.pending = None;
+            match fetched {
+                Ok(Fetched::Bytes(reader, result)) => {
+                    self.reader = reader;
+                    result.and_then(|()| self.reader.decode_buffered(&self.source, span))
+                }
+                Ok(Fetched::Entry(entry)) => *entry,
                 Err(error) => {
                     self.position = self.end;
                     return Poll::Ready(Some(Err(error)));
                 }
             }
-        }
+        };
         self.position += 1;
-        Poll::Ready(self.ready.pop_front())
+        Poll::Ready(Some(entry.map(|entry| (entry, span))))
+    }
+
+    /// Reads the next entries on a blocking thread.
+    fn poll_fetch(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<std::result::Result<Fetched, JoinError>> {
+        let task = match &mut self.pending {
+            Some(task) => task,
+            None => {
+                let spans = &self.places[self.position..self.end];
+                let (source, span, length) = (self.source.clone(), spans[0], extent(spans));
+                let mut reader = std::mem::take(&mut self.reader);
+                self.pending.insert(self.runtime.spawn_blocking(move || {
+                    if span.length as usize > READ_BYTES {
+                        return Fetched::Entry(Box::new(decode_alone(&source, span)));
+                    }
+                    let result = reader.fill(&source, span, length);
+                    Fetched::Bytes(reader, result)
+                }))
+            }
+        };
+        Pin::new(task).poll(context)
     }
 }
 
-/// Decodes entries: at least one, at most a batch.
-pub(super) fn batch(source: &Source, spans: &[Span]) -> Vec<Decoded> {
-    let mut reader = SpanReader::default();
-    let spans = &spans[..batch_len(spans)];
-    let decode = |span: &Span| reader.decode(source, *span).map(|entry| (entry, *span));
-    spans.iter().map(decode).collect()
+/// Returns how many bytes the first spans cover that fit into one read.
+fn extent(spans: &[Span]) -> usize {
+    let Some(first) = spans.first() else { return 0 };
+    let ends = spans.iter().map_while(|span| {
+        let end = span.offset.checked_sub(first.offset)? + u64::from(span.length);
+        usize::try_from(end).ok().filter(|end| *end <= READ_BYTES)
+    });
+    ends.fold(first.length as usize, usize::max)
 }
 
-/// Returns how many entries the next batch has: at least one, if there is one.
-fn batch_len(spans: &[Span]) -> usize {
-    let mut bytes = 0;
-    let fits = |span: &&Span| {
-        bytes += span.length as usize;
-        bytes <= BATCH_BYTES
-    };
-    spans.iter().take(BATCH_ENTRIES).take_while(fits).count().max(1).min(spans.len())
+/// Decodes an entry from memory of its own, which the entry keeps.
+fn decode_alone(source: &Source, span: Span) -> Result<Entry> {
+    let mut reader = SpanReader::default();
+    reader.fill(source, span, span.length as usize)?;
+    reader.read(source, span)?;
+    decode_bytes(source, Bytes::from(reader.bytes))
+}
+
+fn decode_bytes(source: &Source, bytes: Bytes) -> Result<Entry> {
+    Entry::decode(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
 }
 
 /// The parents of a subagent.
@@ -265,8 +287,7 @@ pub(super) fn message(entry: Entry, span: Span, parents: &Parents) -> HistoryMes
 
 /// A stream of raw entries, decoded while they are consumed.
 ///
-/// Holds 16 bytes per entry that is to come, and decodes at most three batches of 256 entries or
-/// 1 MiB ahead. An `Err` concerns one entry; the stream continues behind it.
+/// Holds 16 bytes per entry, and reads at most 512 KiB ahead. An `Err` concerns one entry; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct EntryStream {
     spans: Spans,
@@ -274,8 +295,7 @@ pub struct EntryStream {
 
 /// A stream of the messages of a conversation, decoded while they are consumed.
 ///
-/// Holds 16 bytes per message that is to come, and decodes at most three batches of 256 messages or
-/// 1 MiB ahead. An `Err` concerns one message; the stream continues behind it.
+/// Holds 16 bytes per message, and reads at most 512 KiB ahead. An `Err` concerns one message; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct MessageStream {
     spans: Spans,

@@ -8,7 +8,7 @@ use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef}
 
 use super::project::Located;
 use super::stream::{
-    self, EntryStream, HistoryMessage, MessageStream, Parents, Source, Span, Spans,
+    self, EntryStream, HistoryMessage, MessageStream, Parents, Source, Span, SpanReader, Spans,
 };
 use super::{CancelFlag, History, errors, file};
 use crate::driver::require_runtime;
@@ -272,15 +272,11 @@ fn decode(
     start: u64,
     cancel: &CancelFlag,
 ) -> Result<Vec<HistoryMessage>> {
-    let spans: Vec<Span> =
-        messages.iter().map(|message| Span::from(*message).shifted(start)).collect();
-    let mut decoded = Vec::with_capacity(spans.len());
-    while decoded.len() < spans.len() {
+    let mut reader = SpanReader::default();
+    let decode = |message: &MessageRef| {
         cancel.check()?;
-        for result in stream::batch(source, &spans[decoded.len()..]) {
-            let (entry, span) = result?;
-            decoded.push(stream::message(entry, span, &Parents::default()));
-        }
-    }
-    Ok(decoded)
+        let span = Span::from(*message).shifted(start);
+        Ok(stream::message(reader.decode(source, span)?, span, &Parents::default()))
+    };
+    messages.iter().map(decode).collect()
 }
