@@ -12,8 +12,22 @@ use claude_wire::transcript::project_folder_name;
 const RESULT_BYTES: usize = 2048;
 
 const WORDS: [&str; 16] = [
-    "the", "test", "of", "module", "returns", "an", "error", "when", "file", "is", "not", "found",
-    "in", "this", "directory", "build",
+    "the",
+    "test",
+    "of",
+    "module",
+    "returns",
+    "an",
+    "error",
+    "when",
+    "file",
+    "is",
+    "not",
+    "found",
+    "in",
+    "this",
+    "directory",
+    "build",
 ];
 
 /// A transcript that is generated.
