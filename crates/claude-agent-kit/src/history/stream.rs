@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use claude_wire::transcript::{Entry, EntryBody, EntryRef, MessageRef, MessageRole};
+use claude_wire::transcript::{
+    Entry, EntryBody, EntryRef, Index, MessageList, MessageRef, MessageRole,
+};
 use futures_core::Stream;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
@@ -21,9 +23,9 @@ use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
 
 /// How many bytes are read together at most; a larger entry is read and decoded alone.
-const READ_BYTES: usize = 512 * 1024;
+const READ_BYTES: usize = 256 * 1024;
 /// How many bytes are read at least where it is not known which entries follow.
-const NEAR_BYTES: usize = 256 * 1024;
+const NEAR_BYTES: usize = 64 * 1024;
 
 /// A message of a stored conversation.
 #[derive(Clone, Debug)]
@@ -101,6 +103,41 @@ impl From<MessageRef> for Span {
     }
 }
 
+/// The entries of a stream, in order.
+pub(super) enum Places {
+    /// All entries of the index.
+    All(Arc<Index>),
+    /// Entries by their positions in the index.
+    Entries(Arc<Index>, Vec<u32>),
+    Messages(Arc<Index>, MessageList),
+}
+
+impl Places {
+    /// Takes some of the entries of the index.
+    pub(super) fn entries(index: Arc<Index>, entries: &[EntryRef]) -> Self {
+        let position = |entry: &EntryRef| u32::try_from(entry.index()).unwrap_or(u32::MAX);
+        Self::Entries(index, entries.iter().map(position).collect())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::All(index) => index.len(),
+            Self::Entries(_, entries) => entries.len(),
+            Self::Messages(_, messages) => messages.len(),
+        }
+    }
+
+    fn get(&self, position: usize) -> Option<Span> {
+        match self {
+            Self::All(index) => index.get(position).map(Span::from),
+            Self::Entries(index, entries) => {
+                index.get(*entries.get(position)? as usize).map(Span::from)
+            }
+            Self::Messages(index, messages) => messages.get(index, position).map(Span::from),
+        }
+    }
+}
+
 /// Reads entries by their places, several with one read where they are near to each other.
 #[derive(Default)]
 pub(super) struct SpanReader {
@@ -160,7 +197,7 @@ type Decoded = Result<(Entry, Span)>;
 /// The part that streams of entries and of messages share.
 pub(super) struct Spans {
     source: Arc<Source>,
-    places: Vec<Span>,
+    places: Places,
     /// The next item that is returned.
     position: usize,
     end: usize,
@@ -179,7 +216,7 @@ enum Fetched {
 }
 
 impl Spans {
-    pub(super) fn new(source: Arc<Source>, places: Vec<Span>, runtime: Handle) -> Self {
+    pub(super) fn new(source: Arc<Source>, places: Places, runtime: Handle) -> Self {
         let end = places.len();
         let reader = SpanReader::default();
         Self { source, places, position: 0, end, reader, pending: None, runtime }
@@ -198,13 +235,14 @@ impl Spans {
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Decoded>> {
-        let Some(&span) = self.places[..self.end].get(self.position) else {
+        if self.position >= self.end {
             return Poll::Ready(None);
-        };
+        }
+        let Some(span) = self.places.get(self.position) else { return Poll::Ready(None) };
         let entry = if self.reader.has(span) {
             self.reader.decode_buffered(&self.source, span)
         } else {
-            let fetched = join(ready!(self.poll_fetch(context)));
+            let fetched = join(ready!(self.poll_fetch(span, context)));
             self.pending = None;
             match fetched {
                 Ok(Fetched::Bytes(reader, result)) => {
@@ -225,13 +263,14 @@ impl Spans {
     /// Reads the next entries on a blocking thread.
     fn poll_fetch(
         &mut self,
+        span: Span,
         context: &mut Context<'_>,
     ) -> Poll<std::result::Result<Fetched, JoinError>> {
         let task = match &mut self.pending {
             Some(task) => task,
             None => {
-                let spans = &self.places[self.position..self.end];
-                let (source, span, length) = (self.source.clone(), spans[0], extent(spans));
+                let next = (self.position..self.end).map_while(|at| self.places.get(at));
+                let (source, length) = (self.source.clone(), extent(span, next));
                 let mut reader = std::mem::take(&mut self.reader);
                 self.pending.insert(self.runtime.spawn_blocking(move || {
                     if span.length as usize > READ_BYTES {
@@ -246,10 +285,9 @@ impl Spans {
     }
 }
 
-/// Returns how many bytes the first spans cover that fit into one read.
-fn extent(spans: &[Span]) -> usize {
-    let Some(first) = spans.first() else { return 0 };
-    let ends = spans.iter().map_while(|span| {
+/// Returns how many bytes are read for an entry and those that follow it in the stream.
+fn extent(first: Span, next: impl Iterator<Item = Span>) -> usize {
+    let ends = next.map_while(|span| {
         let end = span.offset.checked_sub(first.offset)? + u64::from(span.length);
         usize::try_from(end).ok().filter(|end| *end <= READ_BYTES)
     });
@@ -287,7 +325,7 @@ pub(super) fn message(entry: Entry, span: Span, parents: &Parents) -> HistoryMes
 
 /// A stream of raw entries, decoded while they are consumed.
 ///
-/// Holds 16 bytes per entry, and reads at most 512 KiB ahead. An `Err` concerns one entry; the stream continues behind it.
+/// Holds the index of the transcript, and reads at most 256 KiB ahead. An `Err` concerns one entry; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct EntryStream {
     spans: Spans,
@@ -295,7 +333,7 @@ pub struct EntryStream {
 
 /// A stream of the messages of a conversation, decoded while they are consumed.
 ///
-/// Holds 16 bytes per message, and reads at most 512 KiB ahead. An `Err` concerns one message; the stream continues behind it.
+/// Holds the index of the transcript and four bytes per message, and reads at most 256 KiB ahead. An `Err` concerns one message; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct MessageStream {
     spans: Spans,

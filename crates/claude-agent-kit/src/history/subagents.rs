@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::project::Located;
-use super::stream::{MessageStream, Parents, Span, Spans};
+use super::stream::{MessageStream, Parents, Places, Spans};
 use super::{History, errors, file, session_info, transcript};
 use crate::driver::require_runtime;
 use crate::error::Result;
@@ -69,13 +69,13 @@ impl History {
             };
             let located = Located { id, path: info.path };
             let (source, index) = transcript::read(&located, cancel)?;
-            let messages = index.tree().subagent_messages();
-            let spans: Vec<Span> = messages.into_iter().map(Span::from).collect();
+            let messages = index.tree().subagent_message_list();
+            let places = Places::Messages(Arc::new(index), messages);
             let parents = Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id };
-            Ok((source, spans, parents))
+            Ok((source, places, parents))
         });
-        let (source, spans, parents) = read.await?;
-        let spans = Spans::new(Arc::new(source), spans, require_runtime()?);
+        let (source, places, parents) = read.await?;
+        let spans = Spans::new(Arc::new(source), places, require_runtime()?);
         Ok(MessageStream::new(spans, parents))
     }
 }

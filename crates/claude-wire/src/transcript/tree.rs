@@ -12,7 +12,7 @@ use super::index::{Boundary, Checkpoint, Index, Preserved};
 use super::issue::{Issue, IssueKind};
 use super::key::Key;
 use super::recover;
-use super::row::{self, EntryRef, Row};
+use super::row::{self, EntryRef, ParentPlace, Row};
 
 /// The tree of an [`Index`].
 ///
@@ -213,38 +213,35 @@ impl<'i> Tree<'i> {
     }
 
     pub(super) fn parent_key(&self, node: u32) -> Option<Key> {
-        let row = self.row(node);
         match self.relinks.get(&node) {
             Some(parent) => Some(*parent),
-            None => row.has(row::HAS_PARENT).then_some(row.parent),
+            None => self.index.parent_key(self.row(node)),
         }
     }
 
     pub(super) fn parent_of(&self, node: u32) -> Option<u32> {
-        self.parent_key(node).and_then(|key| self.find_near(node, key))
-    }
-
-    /// Looks at the entries just before `node` first, where a parent mostly is.
-    fn find_near(&self, node: u32, key: Key) -> Option<u32> {
-        for at in (node.saturating_sub(4)..node).rev() {
-            let row = self.row(at);
-            if row.id == key && self.is_part(at) && !self.repeated.has(at) {
-                return Some(at);
-            }
+        match self.relinks.get(&node) {
+            Some(parent) => self.find(*parent),
+            None => self.original_parent(node),
         }
-        self.find(key)
     }
 
     /// The nodes from the root to this one.
     pub(super) fn chain(&self, node: u32) -> Vec<u32> {
         let mut seen = Bits::new(self.index.row_count());
-        let mut chain = Vec::new();
+        let mut length = 0;
         let mut next = Some(node);
         while let Some(node) = next.filter(|node| seen.add(*node)) {
-            chain.push(node);
+            length += 1;
             next = self.parent_of(node);
         }
-        chain.reverse();
+        // Walked twice, because a vector that grows takes up to twice the memory.
+        let mut chain = vec![node; length];
+        let mut next = Some(node);
+        for place in chain.iter_mut().rev() {
+            *place = next.unwrap_or(node);
+            next = self.parent_of(*place);
+        }
         chain
     }
 
@@ -315,7 +312,7 @@ impl<'i> Tree<'i> {
     }
 
     /// Puts what a compaction removed in front of a path that begins at one.
-    fn prepend_compacted(&self, path: &mut Vec<u32>) {
+    pub(super) fn prepend_compacted(&self, path: &mut Vec<u32>) {
         let mut inside = Bits::new(self.index.row_count());
         for node in &*path {
             inside.add(*node);
@@ -342,7 +339,12 @@ impl<'i> Tree<'i> {
     /// The node that an entry names as its parent in the file.
     pub(super) fn original_parent(&self, node: u32) -> Option<u32> {
         let row = self.row(node);
-        if row.has(row::HAS_PARENT) { self.find_near(node, row.parent) } else { None }
+        let key = self.index.parent_key(row)?;
+        match row.parent.place() {
+            // Mostly just before, so that it need not be searched.
+            ParentPlace::Row(at) if self.is_part(at) && !self.repeated.has(at) => Some(at),
+            _ => self.find(key),
+        }
     }
 
     /// The last entry before a compaction.

@@ -42,6 +42,20 @@ pub struct TranscriptPlan {
     pub long_line: usize,
 }
 
+impl TranscriptPlan {
+    /// Plans a transcript without a long line.
+    pub fn new(seed: u64, bytes: u64) -> Self {
+        Self { seed, bytes, long_line: 0 }
+    }
+
+    /// Adds a prompt of this size in bytes.
+    #[must_use]
+    pub fn long_line(mut self, bytes: usize) -> Self {
+        self.long_line = bytes;
+        self
+    }
+}
+
 /// What a generated transcript contains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -270,7 +284,7 @@ mod tests {
 
     #[test]
     fn generated_transcripts_are_complete_and_repeatable() {
-        let plan = TranscriptPlan { seed: 7, bytes: 200_000, long_line: 50_000 };
+        let plan = TranscriptPlan::new(7, 200_000).long_line(50_000);
         let (bytes, generated) = generate(&plan);
         assert_eq!(generate(&plan), (bytes.clone(), generated.clone()));
         assert_ne!(generate(&TranscriptPlan { seed: 8, ..plan }).0, bytes);
@@ -286,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_line_is_json() {
-        let (bytes, generated) = generate(&TranscriptPlan { seed: 1, bytes: 40_000, long_line: 0 });
+        let (bytes, generated) = generate(&TranscriptPlan::new(1, 40_000));
         let text = String::from_utf8(bytes).expect("transcripts are UTF-8");
         for line in text.lines() {
             serde_json::from_str::<serde_json::Value>(line).expect("a line is JSON");

@@ -87,7 +87,7 @@ impl Dataset {
     /// Returns an error when a file cannot be written.
     pub fn ordinary(sizes: &Sizes) -> io::Result<Self> {
         let ordinary = sessions(sizes.sessions, sizes.session_bytes);
-        let long = TranscriptPlan { seed: 1, bytes: sizes.long_bytes, long_line: 0 };
+        let long = TranscriptPlan::new(1, sizes.long_bytes);
         Self::new(ordinary.chain([long]))
     }
 
@@ -150,7 +150,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Plans this many ordinary sessions of this size.
 pub fn sessions(count: u64, bytes: u64) -> impl Iterator<Item = TranscriptPlan> {
-    (0..count).map(move |index| TranscriptPlan { seed: 1000 + index, bytes, long_line: 0 })
+    (0..count).map(move |index| TranscriptPlan::new(1000 + index, bytes))
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ fn disagreement(title: &str, columns: &[Samples; 3]) -> Option<String> {
 /// Prints the peak memory of several reads in one process.
 fn repeat(args: &HistoryArgs, kit: &Program) -> Result<Vec<String>, String> {
     const TIMES: usize = 10;
-    let long = TranscriptPlan { seed: 1, bytes: args.sizes.long_bytes, long_line: 0 };
+    let long = TranscriptPlan::new(1, args.sizes.long_bytes);
     let data = Dataset::new([long]).map_err(|error| error.to_string())?;
     let sample = data.run(kit, "read", TIMES)?;
     println!("Read {TIMES} times in one process: {:.0} MiB at most.", sample.peak);
@@ -164,7 +164,7 @@ fn page_row(
 /// Prints the memory for a transcript with one very long line.
 fn long_line(args: &HistoryArgs, kit: &Program) -> Result<Vec<String>, String> {
     let Sizes { huge_bytes, long_line, .. } = args.sizes;
-    let data = Dataset::new([TranscriptPlan { seed: 2, bytes: huge_bytes, long_line }])
+    let data = Dataset::new([TranscriptPlan::new(2, huge_bytes).long_line(long_line)])
         .map_err(|error| error.to_string())?;
     let lines = data.transcripts[0].lines;
     let sample = data.run(kit, "read", 1)?;
