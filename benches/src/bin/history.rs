@@ -6,9 +6,11 @@ use claude_benches::Outcome;
 use claude_benches::history::{HistoryTask, Operation, run_history_subject};
 
 fn main() {
-    run_history_subject(|task| {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(perform(task))
+    // Before the measurement, as the interpreters of the other subjects.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    run_history_subject(|task| match &runtime {
+        Ok(runtime) => runtime.block_on(perform(task)),
+        Err(error) => Err(error.to_string().into()),
     });
 }
 
