@@ -34,7 +34,8 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
         return Err(not_regular());
     }
     let file = options.open(path).map_err(|error| {
-        let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        let is_link = !is_absent(&error)
+            && path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         if is_link { not_regular() } else { error }
     })?;
     let metadata = file.metadata()?;

@@ -195,16 +195,30 @@ impl SpanReader {
 type Decoded = Result<(Entry, Span)>;
 
 /// The part that streams of entries and of messages share.
+///
+/// Entries are decoded where they are consumed. A blocking thread reads the next part of the file
+/// meanwhile, into one of two buffers that are kept, so that a long stream does not grow.
 pub(super) struct Spans {
     source: Arc<Source>,
     places: Places,
     /// The next item that is returned.
     position: usize,
     end: usize,
-    /// The bytes that were read last. Kept from read to read, so that a long stream does not grow.
     reader: SpanReader,
-    pending: Option<JoinHandle<Fetched>>,
+    /// The first item behind `reader`.
+    covered_until: usize,
+    /// A buffer for the next read.
+    spare: SpanReader,
+    pending: Option<Pending>,
     runtime: Handle,
+}
+
+/// A read that is under way.
+struct Pending {
+    /// The item that it starts with, and how many items it has.
+    position: usize,
+    count: usize,
+    task: JoinHandle<Fetched>,
 }
 
 /// What a blocking thread read.
@@ -218,16 +232,22 @@ enum Fetched {
 impl Spans {
     pub(super) fn new(source: Arc<Source>, places: Places, runtime: Handle) -> Self {
         let end = places.len();
-        let reader = SpanReader::default();
-        Self { source, places, position: 0, end, reader, pending: None, runtime }
+        let (reader, spare) = Default::default();
+        Self {
+            source,
+            places,
+            position: 0,
+            end,
+            reader,
+            covered_until: 0,
+            spare,
+            pending: None,
+            runtime,
+        }
     }
 
     fn skip(&mut self, count: usize) {
-        let count = count.min(self.end - self.position);
-        if count > 0 {
-            self.position += count;
-            self.pending = None;
-        }
+        self.position += count.min(self.end - self.position);
     }
 
     fn take(&mut self, count: usize) {
@@ -242,11 +262,10 @@ impl Spans {
         let entry = if self.reader.has(span) {
             self.reader.decode_buffered(&self.source, span)
         } else {
-            let fetched = join(ready!(self.poll_fetch(span, context)));
-            self.pending = None;
-            match fetched {
+            match join(ready!(self.poll_fetch(span, context))) {
                 Ok(Fetched::Bytes(reader, result)) => {
-                    self.reader = reader;
+                    self.spare = std::mem::replace(&mut self.reader, reader);
+                    self.read_ahead();
                     result.and_then(|()| self.reader.decode_buffered(&self.source, span))
                 }
                 Ok(Fetched::Entry(entry)) => *entry,
@@ -260,38 +279,62 @@ impl Spans {
         Poll::Ready(Some(entry.map(|entry| (entry, span))))
     }
 
-    /// Reads the next entries on a blocking thread.
+    /// Waits for the read that starts with the next item.
     fn poll_fetch(
         &mut self,
         span: Span,
         context: &mut Context<'_>,
     ) -> Poll<std::result::Result<Fetched, JoinError>> {
-        let task = match &mut self.pending {
-            Some(task) => task,
-            None => {
-                let next = (self.position..self.end).map_while(|at| self.places.get(at));
-                let (source, length) = (self.source.clone(), extent(span, next));
-                let mut reader = std::mem::take(&mut self.reader);
-                self.pending.insert(self.runtime.spawn_blocking(move || {
-                    if span.length as usize > READ_BYTES {
-                        return Fetched::Entry(Box::new(decode_alone(&source, span)));
-                    }
-                    let result = reader.fill(&source, span, length);
-                    Fetched::Bytes(reader, result)
-                }))
+        // Items may have been skipped since the read began.
+        let pending = self.pending.take().filter(|pending| pending.position == self.position);
+        let mut pending = pending.unwrap_or_else(|| self.fetch(self.position, span));
+        match Pin::new(&mut pending.task).poll(context) {
+            Poll::Ready(fetched) => {
+                self.covered_until = pending.position + pending.count;
+                Poll::Ready(fetched)
             }
-        };
-        Pin::new(task).poll(context)
+            Poll::Pending => {
+                self.pending = Some(pending);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Starts to read what follows the current buffer. Of large entries there is one in memory.
+    fn read_ahead(&mut self) {
+        let position = self.covered_until;
+        if position < self.end
+            && let Some(span) = self.places.get(position)
+            && span.length as usize <= READ_BYTES
+        {
+            self.pending = Some(self.fetch(position, span));
+        }
+    }
+
+    /// Reads an entry, and those that follow it in the stream and in the file, on a blocking thread.
+    fn fetch(&mut self, position: usize, span: Span) -> Pending {
+        let next = (position..self.end).map_while(|at| self.places.get(at));
+        let (length, count) = extent(span, next);
+        let (source, mut reader) = (self.source.clone(), std::mem::take(&mut self.spare));
+        let task = self.runtime.spawn_blocking(move || {
+            if span.length as usize > READ_BYTES {
+                return Fetched::Entry(Box::new(decode_alone(&source, span)));
+            }
+            let result = reader.fill(&source, span, length);
+            Fetched::Bytes(reader, result)
+        });
+        Pending { position, count, task }
     }
 }
 
-/// Returns how many bytes are read for an entry and those that follow it in the stream.
-fn extent(first: Span, next: impl Iterator<Item = Span>) -> usize {
+/// Returns how many bytes are read for an entry and those that follow it in the stream, and how many
+/// entries these are.
+fn extent(first: Span, next: impl Iterator<Item = Span>) -> (usize, usize) {
     let ends = next.map_while(|span| {
         let end = span.offset.checked_sub(first.offset)? + u64::from(span.length);
         usize::try_from(end).ok().filter(|end| *end <= READ_BYTES)
     });
-    ends.fold(first.length as usize, usize::max)
+    ends.fold((first.length as usize, 0), |(length, count), end| (length.max(end), count + 1))
 }
 
 /// Decodes an entry from memory of its own, which the entry keeps.

@@ -44,6 +44,10 @@ fn with_inserted(mut chain: Vec<u32>, mut inserted: Vec<(u32, u32)>) -> Vec<u32>
     chain.resize(length + inserted.len(), 0);
     let mut end = chain.len();
     for at in (0..length).rev() {
+        // Everything is inserted, so the rest is in its place.
+        if end == at + 1 {
+            break;
+        }
         let node = chain[at];
         let from = inserted.partition_point(|(behind, _)| *behind < node);
         let more = inserted[from..].iter().take_while(|(behind, _)| *behind == node);

@@ -39,9 +39,8 @@ impl<'i> Tree<'i> {
     pub(super) fn without(index: &'i Index, left_out: Option<Bits>, unlinked: Option<Key>) -> Self {
         let count = index.row_count();
         let is_left_out = |at: u32| left_out.as_ref().is_some_and(|rows| rows.has(at));
-        let mut order: Vec<u32> = Vec::with_capacity(count as usize);
-        order.extend((0..count).filter(|at| index.rows[*at].is_chain() && !is_left_out(*at)));
-        order.sort_unstable_by_key(|at| (index.rows[*at].id, *at));
+        let is_part = |at: &u32| index.rows[*at].is_chain() && !is_left_out(*at);
+        let order = sorted_by_key(index, (0..count).filter(is_part));
         let mut repeated = Bits::new(count);
         for pair in order.windows(2) {
             if index.rows[pair[0]].id == index.rows[pair[1]].id {
@@ -430,6 +429,22 @@ impl Boundary {
             Preserved::Messages { anchor, .. } | Preserved::Segment { anchor, .. } => Some(anchor),
         }
     }
+}
+
+/// Sorts entries by key and then by position.
+fn sorted_by_key(index: &Index, entries: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
+    // Sorted with a part of the key, because looking up a row for each comparison takes most of the
+    // time. This memory is free again when the conversation is chosen.
+    let mut keys: Vec<(u32, u32)> = Vec::with_capacity(entries.clone().count());
+    keys.extend(entries.map(|at| (index.rows[at].id.first_word(), at)));
+    keys.sort_unstable();
+    let mut order: Vec<u32> = Vec::with_capacity(keys.len());
+    for group in keys.chunk_by(|one, other| one.0 == other.0) {
+        let start = order.len();
+        order.extend(group.iter().map(|(_, at)| *at));
+        order[start..].sort_unstable_by_key(|at| (index.rows[*at].id, *at));
+    }
+    order
 }
 
 /// The children of the entries behind which a compaction preserved others. May list one that has
