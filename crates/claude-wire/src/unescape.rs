@@ -11,7 +11,7 @@ pub(crate) fn unescape(text: &str) -> Option<String> {
     loop {
         let end = memchr::memchr(b'\\', rest.as_bytes()).unwrap_or(rest.len());
         let (plain, escape) = rest.split_at(end);
-        if plain.bytes().fold(false, |found, byte| found | (byte < 0x20)) {
+        if plain.bytes().fold(0, |found, byte| found | u8::from(byte < 0x20)) != 0 {
             return None;
         }
         resolved.push_str(plain);

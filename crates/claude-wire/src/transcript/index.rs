@@ -313,15 +313,13 @@ impl Index {
         let count = self.row_count();
         let mut near = (count.saturating_sub(LOOK_BACK)..count).rev();
         let is_parent = |at: &u32| self.rows[*at].has(row::HAS_ID) && self.rows[*at].id == key;
-        ParentRef::new(match near.find(is_parent) {
-            Some(at) => ParentPlace::Row(at),
-            None => {
-                // No longer than the rows.
-                let position = u32::try_from(self.other_parents.len()).unwrap_or_default();
-                self.other_parents.push(key);
-                ParentPlace::Other(position)
-            }
-        })
+        if let Some(at) = near.find(is_parent) {
+            return ParentRef::new(ParentPlace::Row(at));
+        }
+        // No longer than the rows.
+        let position = u32::try_from(self.other_parents.len()).unwrap_or_default();
+        self.other_parents.push(key);
+        ParentRef::new(ParentPlace::Other(position))
     }
 
     /// The key of the parent that an entry names.

@@ -230,8 +230,8 @@ impl Tree<'_> {
             inside.add(self.last(*node));
         }
         let mut used: Vec<u64> = Vec::new();
-        for at in 0..shown.len() {
-            let row = self.row(shown[at]);
+        for (at, node) in shown.iter().enumerate() {
+            let row = self.row(*node);
             if !is_shown(prompts, &at) {
                 continue;
             }

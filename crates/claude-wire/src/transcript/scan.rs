@@ -288,9 +288,11 @@ fn plain_length(bytes: &[u8]) -> usize {
 fn plain_blocks(bytes: &[u8]) -> usize {
     /// The compiler turns a block of this size into a few vector instructions.
     const BLOCK: usize = 64;
-    let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    // Numbers instead of booleans, which would be compared one after the other.
+    let special =
+        |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
     let is_plain =
-        |block: &[u8; BLOCK]| !block.iter().fold(false, |found, byte| found | is_special(*byte));
+        |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | special(*byte)) == 0;
     let (blocks, _) = bytes.as_chunks::<BLOCK>();
     let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
     plain + plain_words(&bytes[plain..])
@@ -304,7 +306,8 @@ fn plain_words(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        let (quote, slash) = (word ^ ONES * u64::from(b'"'), word ^ ONES * u64::from(b'\\'));
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let slash = word ^ (ONES * u64::from(b'\\'));
         let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
         // A borrow may mark bytes behind the first one that counts, never before it.
         let found = (below(word, 0x20) | below(quote, 1) | below(slash, 1)) & HIGH;
@@ -381,7 +384,7 @@ mod tests {
             r#"{"a":1"#,
             r#"{"a":1,}"#,
             r#"{"a":1,"b":[{}]} x"#,
-            r#"{1:2}"#,
+            "{1:2}",
             r#""\n\u00e9\ud800""#,
             r#""\x""#,
             r#""\u12""#,
