@@ -1,6 +1,7 @@
 //! How much memory reading a transcript takes, counted by the allocator of this program.
 
 #![expect(unsafe_code, reason = "only an allocator sees every allocation")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write as _;

@@ -127,6 +127,7 @@ impl EndBuffers {
 
 /// How many bytes were read of each file, for tests.
 #[cfg(all(test, unix))]
+#[expect(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
 pub(super) mod counted {
     use std::collections::BTreeMap;
     use std::fs::File;

@@ -223,7 +223,7 @@ fn write_line(out: &mut String, line: std::fmt::Arguments<'_>) {
     let _infallible = writeln!(out, "{line}");
 }
 
-/// SplitMix64.
+/// A `SplitMix64` generator.
 struct Random(u64);
 
 impl Random {
@@ -258,7 +258,7 @@ impl Random {
             for _ in 0..16 {
                 text.push_str(WORDS[(word & 15) as usize]);
                 // Some escapes, as in programs and their output.
-                text.push_str(if word & 0x7f == 0 { "\\n" } else { " " });
+                text.push_str(if word.trailing_zeros() >= 7 { "\\n" } else { " " });
                 word >>= 4;
             }
         }
