@@ -4,6 +4,8 @@
 //! that path (a copy of `bench-cli`) and prints one line of JSON: `{"figure": 1.5}`, `{"unsupported": "why"}` for what
 //! its SDK does not offer, or `{"failed": "why"}`.
 
+pub mod history;
+
 use std::env;
 use std::error::Error;
 use std::fmt;

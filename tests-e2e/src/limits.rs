@@ -133,7 +133,7 @@ claude-agent-kit/src/history/list.rs
 claude-agent-kit/src/history/mod.rs
     CONCURRENCY_LIMIT: calls of a `History` and its clones that use files
 claude-agent-kit/src/history/stream.rs
-    BATCH_BYTES: entries that a stream of the history decodes ahead
+    READ_BYTES: bytes that a stream of the history reads ahead
 claude-agent-kit/src/history/subagents.rs
     MAX_DEPTH: levels of folders with subagents
 claude-wire/src/transcript/index.rs

@@ -32,6 +32,7 @@ pub fn has_test(test: &str) -> bool {
 pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
     Some(match place {
         "wire" => "crates/claude-wire/tests/it",
+        "wire-alone" => "crates/claude-wire/tests",
         "wire-unit" => "crates/claude-wire/src",
         "testkit" => "crates/claude-agent-testkit/tests/it",
         "kit" => "crates/claude-agent-kit/src",

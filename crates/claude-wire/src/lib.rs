@@ -53,6 +53,7 @@ pub mod session;
 pub mod settings;
 pub mod tool_input;
 pub mod transcript;
+mod unescape;
 pub mod value;
 
 pub use envelope::Envelope;

@@ -6,9 +6,11 @@
 //! - [`spread`]: medians and quartiles.
 //! - [`linear`]: whether cost grows linearly with size.
 //! - [`compile`]: compile times of programs that use an SDK.
+//! - [`history`]: stored conversations, beside the official SDKs.
 //! - [`table`]: the results as Markdown.
 
 pub mod compile;
+pub mod history;
 pub mod linear;
 pub mod measure;
 pub mod row;

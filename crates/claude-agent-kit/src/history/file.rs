@@ -34,7 +34,8 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
         return Err(not_regular());
     }
     let file = options.open(path).map_err(|error| {
-        let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        let is_link = !is_absent(&error)
+            && path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
         if is_link { not_regular() } else { error }
     })?;
     let metadata = file.metadata()?;
@@ -65,7 +66,11 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
         let read = std::os::windows::fs::FileExt::seek_read(file, &mut buffer[filled..], at);
         match read {
             Ok(0) => break,
-            Ok(count) => filled += count,
+            Ok(count) => {
+                #[cfg(all(test, unix))]
+                counted::add(file, count);
+                filled += count;
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -117,5 +122,30 @@ impl EndBuffers {
         self.tail.resize(WINDOW, 0);
         let tail = read_at(file, &mut self.tail, length - WINDOW as u64)?;
         Ok(Ends::new(&self.head[..head], &self.tail[..tail]))
+    }
+}
+
+/// How many bytes were read of each file, for tests.
+#[cfg(all(test, unix))]
+#[expect(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
+pub(super) mod counted {
+    use std::collections::BTreeMap;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    /// By device and inode.
+    static READ: Mutex<BTreeMap<(u64, u64), usize>> = Mutex::new(BTreeMap::new());
+
+    pub(super) fn add(file: &File, count: usize) {
+        let metadata = file.metadata().unwrap();
+        *READ.lock().unwrap().entry((metadata.dev(), metadata.ino())).or_default() += count;
+    }
+
+    /// Returns how many bytes were read of a file since the last call.
+    pub(in crate::history) fn take(path: &Path) -> usize {
+        let metadata = path.metadata().unwrap();
+        READ.lock().unwrap().remove(&(metadata.dev(), metadata.ino())).unwrap_or_default()
     }
 }

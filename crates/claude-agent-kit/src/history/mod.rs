@@ -3,7 +3,7 @@
 //! A [`History`] reads the config directory of the CLI, normally `~/.claude`. It needs no CLI and no
 //! login, and never starts a process. Transcripts can have gigabytes, so every function has bounded
 //! memory: lists read 64 KiB of either end of a transcript, and reading a conversation keeps an index
-//! of 56 bytes per entry and decodes messages while they are consumed.
+//! of 48 bytes per entry and decodes messages while they are consumed.
 //!
 //! ```no_run
 //! use claude_agent_kit::history::{History, ListFilter, MessageFilter};

@@ -69,7 +69,9 @@ pub(super) fn from_ends(
     ends: &Ends<'_>,
     metadata: &Metadata,
 ) -> Option<SessionInfo> {
-    let title = sidecar_title(located, ends);
+    // Most sessions have no folder, so that it is looked for once and not for each of its files.
+    let has_folder = located.session_dir().symlink_metadata().is_ok();
+    let title = if has_folder { sidecar_title(located, ends) } else { None };
     let info = ends.info(title.as_deref())?;
     let directory = store.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
     Some(SessionInfo {
@@ -83,7 +85,7 @@ pub(super) fn from_ends(
         cwd: info.cwd.or(directory),
         tag: info.tag,
         created_at: info.created_at.and_then(time::from_millis),
-        archived: archived(located, ends),
+        archived: if has_folder { archived(located, ends) } else { None },
         path: located.path.clone(),
     })
 }

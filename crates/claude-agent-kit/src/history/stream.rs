@@ -1,7 +1,6 @@
 //! Streams of entries and messages, read from the file while they are consumed.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
@@ -11,24 +10,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use claude_wire::transcript::{Entry, EntryBody, EntryRef, MessageRef, MessageRole};
+use claude_wire::transcript::{
+    Entry, EntryBody, EntryRef, Index, MessageList, MessageRef, MessageRole,
+};
 use futures_core::Stream;
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::{errors, file, join};
 use crate::content::Content;
 use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
 
-/// How many entries are decoded together at most.
-const BATCH_ENTRIES: usize = 256;
-/// How many batches are decoded ahead of the consumer, each on its own thread.
-const READ_AHEAD: usize = 2;
-/// How many bytes of entries are decoded together; a larger entry is decoded alone.
-const BATCH_BYTES: usize = 1024 * 1024;
-/// How many bytes are read at a time, at least.
+/// How many bytes are read together at most; a larger entry is read and decoded alone.
 const READ_BYTES: usize = 256 * 1024;
+/// How many bytes are read at least where it is not known which entries follow.
+const NEAR_BYTES: usize = 64 * 1024;
 
 /// A message of a stored conversation.
 #[derive(Clone, Debug)]
@@ -106,6 +103,41 @@ impl From<MessageRef> for Span {
     }
 }
 
+/// The entries of a stream, in order.
+pub(super) enum Places {
+    /// All entries of the index.
+    All(Arc<Index>),
+    /// Entries by their positions in the index.
+    Entries(Arc<Index>, Vec<u32>),
+    Messages(Arc<Index>, MessageList),
+}
+
+impl Places {
+    /// Takes some of the entries of the index.
+    pub(super) fn entries(index: Arc<Index>, entries: &[EntryRef]) -> Self {
+        let position = |entry: &EntryRef| u32::try_from(entry.index()).unwrap_or(u32::MAX);
+        Self::Entries(index, entries.iter().map(position).collect())
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::All(index) => index.len(),
+            Self::Entries(_, entries) => entries.len(),
+            Self::Messages(_, messages) => messages.len(),
+        }
+    }
+
+    fn get(&self, position: usize) -> Option<Span> {
+        match self {
+            Self::All(index) => index.get(position).map(Span::from),
+            Self::Entries(index, entries) => {
+                index.get(*entries.get(position)? as usize).map(Span::from)
+            }
+            Self::Messages(index, messages) => messages.get(index, position).map(Span::from),
+        }
+    }
+}
+
 /// Reads entries by their places, several with one read where they are near to each other.
 #[derive(Default)]
 pub(super) struct SpanReader {
@@ -119,131 +151,202 @@ impl SpanReader {
     /// # Errors
     /// [`HistoryIo`](crate::ErrorKind::HistoryIo), also when the file is shorter than it was.
     pub(super) fn read(&mut self, source: &Source, span: Span) -> Result<&[u8]> {
-        let length = span.length as usize;
-        let is_buffered = span.offset >= self.start
-            && span.offset + u64::from(span.length) <= self.start + self.bytes.len() as u64;
-        if !is_buffered {
-            self.start = span.offset;
-            self.bytes.resize(length.max(READ_BYTES), 0);
-            let read = file::read_at(&source.file, &mut self.bytes, span.offset);
-            let read = read.inspect_err(|_| self.bytes.clear());
-            let read = read.map_err(|error| errors::io("read", &source.path, error))?;
-            self.bytes.truncate(read);
+        if !self.has(span) {
+            self.fill(source, span, (span.length as usize).max(NEAR_BYTES))?;
         }
-        let from = usize::try_from(span.offset - self.start).unwrap_or(usize::MAX);
-        let found = from.checked_add(length).and_then(|end| self.bytes.get(from..end));
-        found.ok_or_else(|| errors::changed(&source.path))
+        self.get(span).ok_or_else(|| errors::changed(&source.path))
     }
 
-    fn decode(&mut self, source: &Source, span: Span) -> Result<Entry> {
-        let bytes = Bytes::copy_from_slice(self.read(source, span)?);
-        Entry::decode(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
+    /// Reads this many bytes from the start of an entry on.
+    fn fill(&mut self, source: &Source, span: Span, length: usize) -> Result<()> {
+        self.start = span.offset;
+        // A buffer that one large entry needed is not kept.
+        if self.bytes.capacity() > 2 * READ_BYTES {
+            self.bytes = Vec::new();
+        }
+        self.bytes.resize(length, 0);
+        let read = file::read_at(&source.file, &mut self.bytes, span.offset);
+        let read = read.inspect_err(|_| self.bytes.clear());
+        let read = read.map_err(|error| errors::io("read", &source.path, error))?;
+        self.bytes.truncate(read);
+        Ok(())
+    }
+
+    fn has(&self, span: Span) -> bool {
+        self.get(span).is_some()
+    }
+
+    fn get(&self, span: Span) -> Option<&[u8]> {
+        let from = usize::try_from(span.offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(from..from.checked_add(span.length as usize)?)
+    }
+
+    pub(super) fn decode(&mut self, source: &Source, span: Span) -> Result<Entry> {
+        self.read(source, span)?;
+        self.decode_buffered(source, span)
+    }
+
+    fn decode_buffered(&self, source: &Source, span: Span) -> Result<Entry> {
+        let bytes = self.get(span).ok_or_else(|| errors::changed(&source.path))?;
+        decode_bytes(source, Bytes::copy_from_slice(bytes))
     }
 }
 
 type Decoded = Result<(Entry, Span)>;
 
 /// The part that streams of entries and of messages share.
+///
+/// Entries are decoded where they are consumed. A blocking thread reads the next part of the file
+/// meanwhile, into one of two buffers that are kept, so that a long stream does not grow.
 pub(super) struct Spans {
     source: Arc<Source>,
-    places: Arc<[Span]>,
+    places: Places,
     /// The next item that is returned.
     position: usize,
     end: usize,
-    ready: VecDeque<Decoded>,
-    /// The batches behind `ready`, in order.
-    pending: VecDeque<JoinHandle<Vec<Decoded>>>,
-    /// The first item behind the pending batches.
-    requested: usize,
+    reader: SpanReader,
+    /// The first item behind `reader`.
+    covered_until: usize,
+    /// A buffer for the next read.
+    spare: SpanReader,
+    pending: Option<Pending>,
     runtime: Handle,
 }
 
+/// A read that is under way.
+struct Pending {
+    /// The item that it starts with, and how many items it has.
+    position: usize,
+    count: usize,
+    task: JoinHandle<Fetched>,
+}
+
+/// What a blocking thread read.
+enum Fetched {
+    /// Bytes with at least the next entry, or why there are none.
+    Bytes(SpanReader, Result<()>),
+    /// A large entry, which is decoded there too: decoding takes a millisecond per megabyte.
+    Entry(Box<Result<Entry>>),
+}
+
 impl Spans {
-    pub(super) fn new(source: Arc<Source>, spans: Vec<Span>, runtime: Handle) -> Self {
-        let end = spans.len();
+    pub(super) fn new(source: Arc<Source>, places: Places, runtime: Handle) -> Self {
+        let end = places.len();
+        let (reader, spare) = Default::default();
         Self {
             source,
-            places: spans.into(),
+            places,
             position: 0,
             end,
-            ready: VecDeque::new(),
-            pending: VecDeque::new(),
-            requested: 0,
+            reader,
+            covered_until: 0,
+            spare,
+            pending: None,
             runtime,
         }
     }
 
     fn skip(&mut self, count: usize) {
-        let count = count.min(self.end - self.position);
-        self.position += count;
-        if count <= self.ready.len() {
-            self.ready.drain(..count);
-        } else {
-            self.ready.clear();
-            self.pending.clear();
-            self.requested = self.position;
-        }
+        self.position += count.min(self.end - self.position);
     }
 
     fn take(&mut self, count: usize) {
         self.end = self.end.min(self.position.saturating_add(count));
     }
 
-    /// Starts to decode the next batches.
-    fn read_ahead(&mut self) {
-        while self.pending.len() < READ_AHEAD && self.requested < self.end {
-            let rest = &self.places[self.requested..self.end];
-            let is_large = rest[0].length as usize > BATCH_BYTES;
-            // Of large entries there is one in memory.
-            if is_large && !(self.pending.is_empty() && self.ready.is_empty()) {
-                break;
-            }
-            let range = self.requested..self.requested + batch_len(rest);
-            self.requested = range.end;
-            let (source, places) = (self.source.clone(), self.places.clone());
-            let task = self.runtime.spawn_blocking(move || batch(&source, &places[range]));
-            self.pending.push_back(task);
-        }
-    }
-
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Decoded>> {
         if self.position >= self.end {
             return Poll::Ready(None);
         }
-        self.read_ahead();
-        while self.ready.is_empty() {
-            let Some(task) = self.pending.front_mut() else { return Poll::Ready(None) };
-            let result = join(ready!(Pin::new(task).poll(context)));
-            self.pending.pop_front();
-            match result {
-                Ok(batch) => self.ready.extend(batch),
+        let Some(span) = self.places.get(self.position) else { return Poll::Ready(None) };
+        let entry = if self.reader.has(span) {
+            self.reader.decode_buffered(&self.source, span)
+        } else {
+            match join(ready!(self.poll_fetch(span, context))) {
+                Ok(Fetched::Bytes(reader, result)) => {
+                    self.spare = std::mem::replace(&mut self.reader, reader);
+                    self.read_ahead();
+                    result.and_then(|()| self.reader.decode_buffered(&self.source, span))
+                }
+                Ok(Fetched::Entry(entry)) => *entry,
                 Err(error) => {
                     self.position = self.end;
                     return Poll::Ready(Some(Err(error)));
                 }
             }
-        }
+        };
         self.position += 1;
-        Poll::Ready(self.ready.pop_front())
+        Poll::Ready(Some(entry.map(|entry| (entry, span))))
+    }
+
+    /// Waits for the read that starts with the next item.
+    fn poll_fetch(
+        &mut self,
+        span: Span,
+        context: &mut Context<'_>,
+    ) -> Poll<std::result::Result<Fetched, JoinError>> {
+        // Items may have been skipped since the read began.
+        let pending = self.pending.take().filter(|pending| pending.position == self.position);
+        let mut pending = pending.unwrap_or_else(|| self.fetch(self.position, span));
+        match Pin::new(&mut pending.task).poll(context) {
+            Poll::Ready(fetched) => {
+                self.covered_until = pending.position + pending.count;
+                Poll::Ready(fetched)
+            }
+            Poll::Pending => {
+                self.pending = Some(pending);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Starts to read what follows the current buffer. Of large entries there is one in memory.
+    fn read_ahead(&mut self) {
+        let position = self.covered_until;
+        if position < self.end
+            && let Some(span) = self.places.get(position)
+            && span.length as usize <= READ_BYTES
+        {
+            self.pending = Some(self.fetch(position, span));
+        }
+    }
+
+    /// Reads an entry, and those that follow it in the stream and in the file, on a blocking thread.
+    fn fetch(&mut self, position: usize, span: Span) -> Pending {
+        let next = (position..self.end).map_while(|at| self.places.get(at));
+        let (length, count) = extent(span, next);
+        let (source, mut reader) = (self.source.clone(), std::mem::take(&mut self.spare));
+        let task = self.runtime.spawn_blocking(move || {
+            if span.length as usize > READ_BYTES {
+                return Fetched::Entry(Box::new(decode_alone(&source, span)));
+            }
+            let result = reader.fill(&source, span, length);
+            Fetched::Bytes(reader, result)
+        });
+        Pending { position, count, task }
     }
 }
 
-/// Decodes entries: at least one, at most a batch.
-pub(super) fn batch(source: &Source, spans: &[Span]) -> Vec<Decoded> {
-    let mut reader = SpanReader::default();
-    let spans = &spans[..batch_len(spans)];
-    let decode = |span: &Span| reader.decode(source, *span).map(|entry| (entry, *span));
-    spans.iter().map(decode).collect()
+/// Returns how many bytes are read for an entry and those that follow it in the stream, and how many
+/// entries these are.
+fn extent(first: Span, next: impl Iterator<Item = Span>) -> (usize, usize) {
+    let ends = next.map_while(|span| {
+        let end = span.offset.checked_sub(first.offset)? + u64::from(span.length);
+        usize::try_from(end).ok().filter(|end| *end <= READ_BYTES)
+    });
+    ends.fold((first.length as usize, 0), |(length, count), end| (length.max(end), count + 1))
 }
 
-/// Returns how many entries the next batch has: at least one, if there is one.
-fn batch_len(spans: &[Span]) -> usize {
-    let mut bytes = 0;
-    let fits = |span: &&Span| {
-        bytes += span.length as usize;
-        bytes <= BATCH_BYTES
-    };
-    spans.iter().take(BATCH_ENTRIES).take_while(fits).count().max(1).min(spans.len())
+/// Decodes an entry from memory of its own, which the entry keeps.
+fn decode_alone(source: &Source, span: Span) -> Result<Entry> {
+    let mut reader = SpanReader::default();
+    reader.fill(source, span, span.length as usize)?;
+    reader.read(source, span)?;
+    decode_bytes(source, Bytes::from(reader.bytes))
+}
+
+fn decode_bytes(source: &Source, bytes: Bytes) -> Result<Entry> {
+    Entry::decode(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
 }
 
 /// The parents of a subagent.
@@ -265,8 +368,7 @@ pub(super) fn message(entry: Entry, span: Span, parents: &Parents) -> HistoryMes
 
 /// A stream of raw entries, decoded while they are consumed.
 ///
-/// Holds 16 bytes per entry that is to come, and decodes at most three batches of 256 entries or
-/// 1 MiB ahead. An `Err` concerns one entry; the stream continues behind it.
+/// Holds the index of the transcript, and reads at most 256 KiB ahead. An `Err` concerns one entry; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct EntryStream {
     spans: Spans,
@@ -274,8 +376,7 @@ pub struct EntryStream {
 
 /// A stream of the messages of a conversation, decoded while they are consumed.
 ///
-/// Holds 16 bytes per message that is to come, and decodes at most three batches of 256 messages or
-/// 1 MiB ahead. An `Err` concerns one message; the stream continues behind it.
+/// Holds the index of the transcript and four bytes per message, and reads at most 256 KiB ahead. An `Err` concerns one message; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct MessageStream {
     spans: Spans,

@@ -8,19 +8,21 @@ use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef}
 
 use super::project::Located;
 use super::stream::{
-    self, EntryStream, HistoryMessage, MessageStream, Parents, Source, Span, Spans,
+    self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Source, Span, SpanReader,
+    Spans,
 };
 use super::{CancelFlag, History, errors, file};
 use crate::driver::require_runtime;
 use crate::error::Result;
 use crate::id::SessionId;
 
-/// How many bytes are indexed between two looks at whether the caller is gone.
-const CHUNK_BYTES: usize = 1024 * 1024;
+/// How many bytes are indexed between two looks at whether the caller is gone. Not more, because glibc
+/// keeps up to twice the largest block that was freed in every thread.
+const CHUNK_BYTES: usize = 256 * 1024;
 /// How many bytes of the end are read first for the last messages.
 const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
 
-/// An open transcript with an index of its entries, 56 bytes each.
+/// An open transcript with an index of its entries, 48 bytes each.
 ///
 /// The index covers what was in the file when it was opened. Entries are read from the file while
 /// streams are consumed.
@@ -43,7 +45,7 @@ impl History {
     /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the transcript cannot be read.
     ///
     /// # Cancel safety
-    /// Cancel safe. The thread that reads the file stops within 1 MiB.
+    /// Cancel safe. The thread that reads the file stops within 256 KiB.
     pub async fn open(&self, session_id: &SessionId) -> Result<Transcript> {
         let id = session_id.clone();
         let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
@@ -150,12 +152,11 @@ impl Transcript {
         let (index, is_subagent) = (self.index.clone(), self.subagent.is_some());
         let choose = move || {
             let tree = index.tree();
-            let messages =
-                if is_subagent { tree.subagent_messages() } else { tree.messages(filter) };
-            messages.into_iter().map(Span::from).collect()
+            if is_subagent { tree.subagent_message_list() } else { tree.message_list(filter) }
         };
-        let spans = self.history.run(move |_, _| Ok(choose())).await?;
-        Ok(MessageStream::new(self.spans(spans)?, self.subagent.clone().unwrap_or_default()))
+        let messages = self.history.run(move |_, _| Ok(choose())).await?;
+        let places = Places::Messages(self.index.clone(), messages);
+        Ok(MessageStream::new(self.spans(places)?, self.subagent.clone().unwrap_or_default()))
     }
 
     /// Streams all entries in the order of the file, state entries and other branches included.
@@ -163,8 +164,7 @@ impl Transcript {
     /// # Errors
     /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
     pub fn entries(&self) -> Result<EntryStream> {
-        let spans = self.index.entries().map(Span::from).collect();
-        Ok(EntryStream::new(self.spans(spans)?))
+        Ok(EntryStream::new(self.spans(Places::All(self.index.clone()))?))
     }
 
     /// Returns the newest entry of each branch, in the order of the file.
@@ -193,7 +193,7 @@ impl Transcript {
         let path = self.history.run(move |_, _| {
             let is_own = index.get(entry.index()) == Some(entry);
             let path = if is_own { index.tree().full_path(entry) } else { Vec::new() };
-            Ok(path.into_iter().map(Span::from).collect())
+            Ok(Places::entries(index, &path))
         });
         Ok(EntryStream::new(self.spans(path.await?)?))
     }
@@ -211,8 +211,8 @@ impl Transcript {
         self.history.run(move |_, _| Ok(index.tree().issues())).await
     }
 
-    fn spans(&self, spans: Vec<Span>) -> Result<Spans> {
-        Ok(Spans::new(self.source.clone(), spans, require_runtime()?))
+    fn spans(&self, places: Places) -> Result<Spans> {
+        Ok(Spans::new(self.source.clone(), places, require_runtime()?))
     }
 }
 
@@ -290,15 +290,11 @@ fn decode(
     start: u64,
     cancel: &CancelFlag,
 ) -> Result<Vec<HistoryMessage>> {
-    let spans: Vec<Span> =
-        messages.iter().map(|message| Span::from(*message).shifted(start)).collect();
-    let mut decoded = Vec::with_capacity(spans.len());
-    while decoded.len() < spans.len() {
+    let mut reader = SpanReader::default();
+    let decode = |message: &MessageRef| {
         cancel.check()?;
-        for result in stream::batch(source, &spans[decoded.len()..]) {
-            let (entry, span) = result?;
-            decoded.push(stream::message(entry, span, &Parents::default()));
-        }
-    }
-    Ok(decoded)
+        let span = Span::from(*message).shifted(start);
+        Ok(stream::message(reader.decode(source, span)?, span, &Parents::default()))
+    };
+    messages.iter().map(decode).collect()
 }

@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::json::Extra;
+use crate::unescape::unescape;
 
 /// Decoding keeps the error type of `serde_json`, which contains the position.
 pub(crate) type Error = serde_json::Error;
@@ -126,8 +127,11 @@ impl<'de> Reader<'de> {
         while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[end.min(bytes.len())..]) {
             end += found;
             if bytes[end] == b'"' {
-                let string = serde_json::from_str(&self.text[start..=end])
-                    .map_err(|error| self.moved(&error, start))?;
+                let string = match unescape(&self.text[start + 1..end]) {
+                    Some(string) => string,
+                    None => serde_json::from_str(&self.text[start..=end])
+                        .map_err(|error| self.moved(&error, start))?,
+                };
                 self.at = end + 1;
                 return Ok(Cow::Owned(string));
             }

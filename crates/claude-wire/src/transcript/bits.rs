@@ -18,4 +18,8 @@ impl Bits {
         self.0[at as usize / 64] |= 1 << (at % 64);
         is_new
     }
+
+    pub(super) fn remove(&mut self, at: u32) {
+        self.0[at as usize / 64] &= !(1 << (at % 64));
+    }
 }

@@ -18,8 +18,17 @@ const CARRIED: [&str; 8] = [
     "relocated",
 ];
 
-/// Builds the row of a record, and returns the tool calls beyond its first.
-pub(super) fn row(facts: &Facts<'_>, offset: u64, length: usize, found: u32) -> (Row, Vec<u64>) {
+/// The row of a record, and what is not kept in it.
+pub(super) struct Built {
+    /// Without its parent.
+    pub(super) row: Row,
+    pub(super) parent: Option<Key>,
+    /// The tool calls beyond the first.
+    pub(super) more_tools: Vec<u64>,
+}
+
+/// Builds the row of a record.
+pub(super) fn row(facts: &Facts<'_>, offset: u64, length: usize, found: u32) -> Built {
     let queued = queued_prompt(facts);
     let kind = kind(facts, queued.is_some());
     let mut flags = Flags(found | u32::from(kind));
@@ -65,8 +74,8 @@ pub(super) fn row(facts: &Facts<'_>, offset: u64, length: usize, found: u32) -> 
     }
     flags.set(row::MORE_TOOLS, !tools.is_empty());
     let id = facts.uuid.as_deref().map(Key::of).unwrap_or_default();
-    let parent = parent.map(Key::of).unwrap_or_default();
-    (Row::new(id, parent, packed, flags), tools)
+    let row = Row::new(id, packed, flags);
+    Built { row, parent: parent.map(Key::of), more_tools: tools }
 }
 
 fn kind(facts: &Facts<'_>, is_queued_prompt: bool) -> u8 {

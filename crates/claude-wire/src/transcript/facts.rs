@@ -1,14 +1,9 @@
 //! The pass over one record that finds what the index needs, and skips everything else.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
-
+use super::scan::{Result, ScanError, Scanner};
 use crate::repair;
-use crate::scalars::ignore_scalars;
-use crate::schema::Key as Name;
 
 /// What the index needs of one record. Texts are borrowed from the line unless they hold escapes.
 #[derive(Debug, Default)]
@@ -51,29 +46,11 @@ pub(super) struct Facts<'a> {
 pub(super) type Text<'a> = Cow<'a, str>;
 
 /// Reads the record that `bytes` begin with, and returns its length. Bytes after it are not read.
-pub(super) fn read(bytes: &[u8]) -> Result<(Facts<'_>, usize), serde_json::Error> {
+pub(super) fn read(bytes: &[u8]) -> Result<(Facts<'_>, usize)> {
     let mut facts = Facts::default();
-    let mut records = serde_json::Deserializer::from_slice(bytes);
-    Walk(&mut facts).deserialize(ObjectOnly(&mut records))?;
-    // `into_iter` gives the position behind what was read so far.
-    let length = records.into_iter::<IgnoredAny>().byte_offset();
-    Ok((facts, length))
-}
-
-/// Reads an object and nothing else.
-struct ObjectOnly<'d, R>(&'d mut serde_json::Deserializer<R>);
-
-impl<'de, R: serde_json::de::Read<'de>> Deserializer<'de> for ObjectOnly<'_, R> {
-    type Error = serde_json::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        self.0.deserialize_map(visitor)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
-        unit_struct newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-    }
+    let mut scanner = Scanner::new(bytes);
+    fields(&mut facts, &mut scanner)?;
+    Ok((facts, scanner.position()))
 }
 
 #[derive(Debug, Default)]
@@ -138,164 +115,158 @@ pub(super) struct PreservedFacts<'a> {
 
 /// An object of which some fields are read. Values that are not objects or arrays are skipped.
 trait Fields<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error>;
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()>;
 
-    fn element<S: SeqAccess<'a>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
-        Ok(seq.next_element::<IgnoredAny>()?.is_some())
+    fn element(&mut self, scanner: &mut Scanner<'a>) -> Result<()> {
+        scanner.skip()
     }
 
-    /// Takes the value if it is a string.
-    fn text(&mut self, _: &str) {}
+    /// Takes the value if it is a string: its contents, with escapes.
+    fn text(&mut self, _: &[u8]) {}
 }
 
-struct Walk<'v, V>(&'v mut V);
-
-impl<'a, V: Fields<'a>> DeserializeSeed<'a> for Walk<'_, V> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'a, V: Fields<'a>> Visitor<'a> for Walk<'_, V> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<Name<'a>>()? {
-            self.0.field(name.as_str(), &mut map)?;
+/// Reads a value into what is wanted of it.
+fn walk<'a>(wanted: &mut impl Fields<'a>, scanner: &mut Scanner<'a>) -> Result<()> {
+    match scanner.peek()? {
+        b'{' => fields(wanted, scanner),
+        b'[' => {
+            let mut is_first = true;
+            while scanner.item(is_first)? {
+                wanted.element(scanner)?;
+                is_first = false;
+            }
+            Ok(())
         }
-        Ok(())
+        b'"' => {
+            // Checked without resolving the escapes, which would copy the text.
+            let (raw, has_escapes) = scanner.string()?;
+            if std::str::from_utf8(raw).is_err() || (has_escapes && repair::repaired(raw).is_some())
+            {
+                return Err(ScanError::Syntax);
+            }
+            wanted.text(&raw[1..raw.len() - 1]);
+            Ok(())
+        }
+        _ => scanner.skip(),
     }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
-        while self.0.element(&mut seq)? {}
-        Ok(())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        self.0.text(text);
-        Ok(())
-    }
-
-    ignore_scalars!();
 }
 
-fn skip<'a, A: MapAccess<'a>>(map: &mut A) -> Result<(), A::Error> {
-    map.next_value::<IgnoredAny>().map(drop)
-}
-
-/// Returns the string that a JSON text represents, if it is a string.
-fn string(raw: &RawValue) -> Option<Text<'_>> {
-    let text = raw.get();
-    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
-        return Some(Cow::Borrowed(inner));
+/// Reads an object.
+fn fields<'a>(wanted: &mut impl Fields<'a>, scanner: &mut Scanner<'a>) -> Result<()> {
+    let mut is_first = true;
+    while let Some(name) = scanner.key(is_first)? {
+        wanted.field(&name, scanner)?;
+        is_first = false;
     }
-    let repaired = repair::repaired(text.as_bytes());
-    serde_json::from_slice(repaired.as_deref().unwrap_or(text.as_bytes())).ok().map(Cow::Owned)
+    Ok(())
 }
 
-fn text<'a, A: MapAccess<'a>>(map: &mut A) -> Result<Option<Text<'a>>, A::Error> {
-    Ok(string(map.next_value()?))
+/// Returns the string, if the value is one.
+fn text<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Text<'a>>> {
+    if scanner.peek()? != b'"' {
+        scanner.skip()?;
+        return Ok(None);
+    }
+    let (raw, has_escapes) = scanner.string()?;
+    let text = std::str::from_utf8(&raw[1..raw.len() - 1]).map_err(|_| ScanError::Syntax)?;
+    if !has_escapes {
+        return Ok(Some(Cow::Borrowed(text)));
+    }
+    let repaired = repair::repaired(raw);
+    Ok(serde_json::from_slice(repaired.as_deref().unwrap_or(raw)).ok().map(Cow::Owned))
 }
 
 /// A string that counts: an empty one is as good as none.
-fn id<'a, A: MapAccess<'a>>(map: &mut A) -> Result<Option<Text<'a>>, A::Error> {
-    Ok(text(map)?.filter(|text| !text.is_empty()))
+fn id<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Text<'a>>> {
+    Ok(text(scanner)?.filter(|text| !text.is_empty()))
 }
 
 /// Whether JavaScript takes the value for true.
-fn truthy<'a, A: MapAccess<'a>>(map: &mut A) -> Result<bool, A::Error> {
-    let raw: &RawValue = map.next_value()?;
-    Ok(!matches!(raw.get(), "false" | "null" | "0" | "-0" | "0.0" | "\"\""))
+fn truthy(scanner: &mut Scanner<'_>) -> Result<bool> {
+    Ok(!matches!(scanner.raw()?, b"false" | b"null" | b"0" | b"-0" | b"0.0" | b"\"\""))
 }
 
 impl<'a> Fields<'a> for Facts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
             // Of several, the first one counts, as for `Entry::decode`.
-            "type" if self.has_kind => skip(map)?,
+            "type" if self.has_kind => scanner.skip()?,
             "type" => {
                 self.has_kind = true;
-                self.kind = text(map)?;
+                self.kind = text(scanner)?;
             }
-            "subtype" => self.subtype = text(map)?,
-            "uuid" => self.uuid = text(map)?,
+            "subtype" => self.subtype = text(scanner)?,
+            "uuid" => self.uuid = text(scanner)?,
             "parentUuid" => {
                 self.has_parent_field = true;
-                self.parent = id(map)?;
+                self.parent = id(scanner)?;
             }
-            "logicalParentUuid" => self.logical_parent = id(map)?,
-            "agentId" => self.agent = text(map)?,
-            "timestamp" => self.timestamp = text(map)?,
-            "sourceToolAssistantUUID" => self.source = text(map)?,
+            "logicalParentUuid" => self.logical_parent = id(scanner)?,
+            "agentId" => self.agent = text(scanner)?,
+            "timestamp" => self.timestamp = text(scanner)?,
+            "sourceToolAssistantUUID" => self.source = text(scanner)?,
             "leafUuid" => {
                 self.has_leaf = true;
-                self.leaf = text(map)?;
+                self.leaf = text(scanner)?;
             }
-            "isSidechain" => self.is_sidechain = truthy(map)?,
-            "isMeta" => self.is_meta = truthy(map)?,
-            "teamName" => self.has_team = truthy(map)?,
-            "isCompactSummary" => self.is_compact_summary = truthy(map)?,
-            "explicit" | "rewound" => self.is_explicit |= truthy(map)?,
+            "isSidechain" => self.is_sidechain = truthy(scanner)?,
+            "isMeta" => self.is_meta = truthy(scanner)?,
+            "teamName" => self.has_team = truthy(scanner)?,
+            "isCompactSummary" => self.is_compact_summary = truthy(scanner)?,
+            "explicit" | "rewound" => self.is_explicit |= truthy(scanner)?,
             "promptSource" => {
                 self.has_prompt_source = true;
-                skip(map)?;
+                scanner.skip()?;
             }
-            "sessionId" => self.has_session = text(map)?.is_some(),
-            "content" => self.has_content = map.next_value::<&RawValue>()?.get().starts_with('"'),
+            "sessionId" => self.has_session = text(scanner)?.is_some(),
+            "content" => self.has_content = scanner.raw()?.starts_with(b"\""),
             "message" => {
                 self.message = MessageFacts::default();
-                map.next_value_seed(Walk(&mut self.message))?;
+                walk(&mut self.message, scanner)?;
             }
-            _ => return self.rare_field(name, map),
+            _ => return self.rare_field(name, scanner),
         }
         Ok(())
     }
 }
 
 impl<'a> Facts<'a> {
-    fn rare_field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn rare_field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
             "attachment" => {
                 self.attachment = AttachmentFacts::default();
-                map.next_value_seed(Walk(&mut self.attachment))?;
+                walk(&mut self.attachment, scanner)?;
             }
             "origin" => {
                 self.origin = OriginFacts::default();
-                map.next_value_seed(Walk(&mut self.origin))?;
+                walk(&mut self.origin, scanner)?;
             }
             "compactMetadata" => {
                 self.compaction = CompactionFacts::default();
-                map.next_value_seed(Walk(&mut self.compaction))?;
+                walk(&mut self.compaction, scanner)?;
             }
             "fold" => {
                 let mut fold = FoldFacts::default();
-                map.next_value_seed(Walk(&mut fold))?;
+                walk(&mut fold, scanner)?;
                 self.fold = fold.command;
                 self.has_fold = true;
             }
-            "operation" => self.operation = text(map)?,
-            "reason" => self.reason = text(map)?,
-            "commandUuid" => self.command = text(map)?,
-            "deliveryId" => self.delivery = text(map)?,
-            _ => skip(map)?,
+            "operation" => self.operation = text(scanner)?,
+            "reason" => self.reason = text(scanner)?,
+            "commandUuid" => self.command = text(scanner)?,
+            "deliveryId" => self.delivery = text(scanner)?,
+            _ => scanner.skip()?,
         }
         Ok(())
     }
 }
 
 impl<'a> Fields<'a> for MessageFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "id" => self.id = text(map)?,
-            "content" => map.next_value_seed(Walk(&mut ContentFacts(self)))?,
-            _ => skip(map)?,
+            "id" => self.id = text(scanner)?,
+            "content" => walk(&mut ContentFacts(self), scanner)?,
+            _ => scanner.skip()?,
         }
         Ok(())
     }
@@ -305,21 +276,19 @@ impl<'a> Fields<'a> for MessageFacts<'a> {
 struct ContentFacts<'m, 'a>(&'m mut MessageFacts<'a>);
 
 impl<'a> Fields<'a> for ContentFacts<'_, 'a> {
-    fn field<A: MapAccess<'a>>(&mut self, _: &str, map: &mut A) -> Result<(), A::Error> {
-        skip(map)
+    fn field(&mut self, _: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+        scanner.skip()
     }
 
-    fn text(&mut self, text: &str) {
+    fn text(&mut self, text: &[u8]) {
         self.0.blocks = 1;
         self.0.interrupts = usize::from(is_interrupt(text));
         self.0.local = local(text);
     }
 
-    fn element<S: SeqAccess<'a>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
+    fn element(&mut self, scanner: &mut Scanner<'a>) -> Result<()> {
         let mut block = BlockFacts::default();
-        if seq.next_element_seed(Walk(&mut block))?.is_none() {
-            return Ok(false);
-        }
+        walk(&mut block, scanner)?;
         self.0.blocks += 1;
         match block.kind.as_deref() {
             Some("tool_use") => self.0.tool_calls.extend(block.id),
@@ -334,7 +303,7 @@ impl<'a> Fields<'a> for ContentFacts<'_, 'a> {
             }
             _ => {}
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -349,40 +318,41 @@ struct BlockFacts<'a> {
 }
 
 impl<'a> Fields<'a> for BlockFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "type" => self.kind = text(map)?,
-            "id" => self.id = text(map)?,
-            "tool_use_id" => self.tool_use_id = text(map)?,
-            "is_error" => self.is_error = truthy(map)?,
+            "type" => self.kind = text(scanner)?,
+            "id" => self.id = text(scanner)?,
+            "tool_use_id" => self.tool_use_id = text(scanner)?,
+            "is_error" => self.is_error = truthy(scanner)?,
             "text" | "content" => {
-                // The beginning is enough, and needs no escapes resolved.
-                let raw = map.next_value::<&RawValue>()?.get();
-                let start = raw.strip_prefix('"').unwrap_or_default();
+                // The beginning is enough.
+                let raw = scanner.raw()?;
+                std::str::from_utf8(raw).map_err(|_| ScanError::Syntax)?;
+                let start = raw.strip_prefix(b"\"").unwrap_or_default();
                 self.is_interrupt = is_interrupt(start);
                 self.local = local(start);
             }
-            _ => skip(map)?,
+            _ => scanner.skip()?,
         }
         Ok(())
     }
 }
 
 impl<'a> Fields<'a> for AttachmentFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "type" => self.kind = text(map)?,
-            "source_uuid" => self.source = id(map)?,
-            "delivery_id" => self.delivery = id(map)?,
-            "isMeta" => self.is_meta = truthy(map)?,
+            "type" => self.kind = text(scanner)?,
+            "source_uuid" => self.source = id(scanner)?,
+            "delivery_id" => self.delivery = id(scanner)?,
+            "isMeta" => self.is_meta = truthy(scanner)?,
             "forwardedIntent" => {
-                self.is_forwarded = map.next_value::<&RawValue>()?.get() != "null";
+                self.is_forwarded = scanner.raw()? != b"null";
             }
             "prompt" => {
-                self.has_prompt = map.next_value::<&RawValue>()?.get().starts_with(['"', '[']);
+                self.has_prompt = matches!(scanner.raw()?.first(), Some(b'"' | b'['));
             }
-            "origin" => map.next_value_seed(Walk(&mut self.origin))?,
-            _ => skip(map)?,
+            "origin" => walk(&mut self.origin, scanner)?,
+            _ => scanner.skip()?,
         }
         Ok(())
     }
@@ -394,33 +364,33 @@ struct FoldFacts<'a> {
 }
 
 impl<'a> Fields<'a> for FoldFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         if name != "command" {
-            return skip(map);
+            return scanner.skip();
         }
-        map.next_value_seed(Walk(self.command.insert(AttachmentFacts::default())))
+        walk(self.command.insert(AttachmentFacts::default()), scanner)
     }
 }
 
 impl<'a> Fields<'a> for OriginFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "kind" => self.kind = text(map)?,
-            _ => skip(map)?,
+            "kind" => self.kind = text(scanner)?,
+            _ => scanner.skip()?,
         }
         Ok(())
     }
 }
 
 impl<'a> Fields<'a> for CompactionFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         let slot = match name {
             "preservedMessages" => &mut self.messages,
             "preservedSegment" => &mut self.segment,
-            _ => return skip(map),
+            _ => return scanner.skip(),
         };
         let mut preserved = PreservedFacts::default();
-        map.next_value_seed(Walk(&mut preserved))?;
+        walk(&mut preserved, scanner)?;
         let is_present = preserved.anchor.is_some() || !preserved.uuids.is_empty();
         *slot = is_present.then_some(preserved);
         Ok(())
@@ -428,13 +398,13 @@ impl<'a> Fields<'a> for CompactionFacts<'a> {
 }
 
 impl<'a> Fields<'a> for PreservedFacts<'a> {
-    fn field<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "anchorUuid" => self.anchor = id(map)?,
-            "headUuid" => self.head = id(map)?,
-            "tailUuid" => self.tail = id(map)?,
-            "uuids" => map.next_value_seed(Walk(&mut Uuids(&mut self.uuids)))?,
-            _ => skip(map)?,
+            "anchorUuid" => self.anchor = id(scanner)?,
+            "headUuid" => self.head = id(scanner)?,
+            "tailUuid" => self.tail = id(scanner)?,
+            "uuids" => walk(&mut Uuids(&mut self.uuids), scanner)?,
+            _ => scanner.skip()?,
         }
         Ok(())
     }
@@ -443,30 +413,30 @@ impl<'a> Fields<'a> for PreservedFacts<'a> {
 struct Uuids<'v, 'a>(&'v mut Vec<Text<'a>>);
 
 impl<'a> Fields<'a> for Uuids<'_, 'a> {
-    fn field<A: MapAccess<'a>>(&mut self, _: &str, map: &mut A) -> Result<(), A::Error> {
-        skip(map)
+    fn field(&mut self, _: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+        scanner.skip()
     }
 
-    fn element<S: SeqAccess<'a>>(&mut self, seq: &mut S) -> Result<bool, S::Error> {
-        let Some(raw) = seq.next_element::<&'a RawValue>()? else { return Ok(false) };
+    fn element(&mut self, scanner: &mut Scanner<'a>) -> Result<()> {
         // A value that is not a string names no entry, as does an empty one.
-        self.0.push(string(raw).unwrap_or_default());
-        Ok(true)
+        self.0.push(text(scanner)?.unwrap_or_default());
+        Ok(())
     }
 }
 
 /// Whether a text is what the CLI writes when a turn or a tool call was cut short.
-fn is_interrupt(text: &str) -> bool {
-    const STARTS: [&str; 3] = ["[Request interrupted", "[Agent call interrupted", "[Tool call "];
+fn is_interrupt(text: &[u8]) -> bool {
+    const STARTS: [&[u8]; 3] =
+        [b"[Request interrupted", b"[Agent call interrupted", b"[Tool call "];
     STARTS.iter().any(|start| text.starts_with(start))
 }
 
-fn local(text: &str) -> Option<Local> {
+fn local(text: &[u8]) -> Option<Local> {
     const TAGS: [(&str, Local); 4] = [
         ("<command-name>", Local::Record),
         ("<local-command-stdout>", Local::Output),
         ("<local-command-stderr>", Local::Output),
         ("<local-command-caveat>", Local::Caveat),
     ];
-    TAGS.iter().find(|(tag, _)| text.starts_with(tag)).map(|(_, part)| *part)
+    TAGS.iter().find(|(tag, _)| text.starts_with(tag.as_bytes())).map(|(_, part)| *part)
 }

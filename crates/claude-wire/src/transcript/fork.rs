@@ -283,13 +283,11 @@ impl<'p> Fork<'p> {
         let mut row = &entry.row;
         // A chain of progress entries may be a cycle.
         for _ in 0..=self.plan.rows.len() {
-            if !row.has(row::HAS_PARENT) {
-                return None;
-            }
-            let parent = tree.find(row.parent)?;
+            let key = tree.index.parent_key(row)?;
+            let parent = tree.find(key)?;
             let is_progress = tree.row(parent).is(row::PROGRESS);
             if !is_progress {
-                return self.new_uuid(row.parent);
+                return self.new_uuid(key);
             }
             row = tree.row(parent);
         }

@@ -209,7 +209,8 @@ impl Branches<'_> {
         }
         for at in rows {
             let row = self.part.row(*at);
-            if row.has(row::HAS_PARENT) && self.out.binary_search(&row.parent).is_ok() {
+            let parent = self.part.index.parent_key(row);
+            if parent.is_some_and(|parent| self.out.binary_search(&parent).is_ok()) {
                 self.add(row.id);
             }
         }

@@ -4,11 +4,11 @@ use std::mem;
 
 use memchr::memchr;
 
-use super::build;
+use super::build::{self, Built};
 use super::facts::Facts;
 use super::issue::{Issue, IssueKind};
 use super::key::Key;
-use super::row::{self, EntryRef};
+use super::row::{self, EntryRef, ParentPlace, ParentRef, Row};
 use super::rows::Rows;
 use super::salvage::{self, Part};
 use super::tree::Tree;
@@ -21,8 +21,8 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 256 * 1024 * 1024;
 
 /// An index of the entries of one transcript, built from its bytes chunk by chunk.
 ///
-/// The index holds 56 bytes per entry, 24 per line that cannot be read, and 12 for each identifier
-/// that an entry lists beyond its first tool call. It also buffers the line that is not
+/// The index holds 48 bytes per entry, 24 per line that cannot be read, and 12 to 16 for each parent
+/// that is not just before its entry and for each identifier beyond the first tool call of an entry. It also buffers the line that is not
 /// complete yet; lines that are whole within a chunk are read in place.
 ///
 /// ```
@@ -49,6 +49,8 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 256 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     pub(super) rows: Rows,
+    /// Parents that are not among the entries just before.
+    other_parents: Vec<Key>,
     pub(super) boundaries: Vec<Boundary>,
     /// Tool calls beyond the first of an entry.
     pub(super) more_tools: Vec<(u32, u64)>,
@@ -123,6 +125,7 @@ impl Index {
     pub fn with_max_line_bytes(max_line_bytes: usize) -> Self {
         Self {
             rows: Rows::default(),
+            other_parents: Vec::new(),
             boundaries: Vec::new(),
             more_tools: Vec::new(),
             issues: Vec::new(),
@@ -219,16 +222,14 @@ impl Index {
     /// it is resumed.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
         let row = self.rows.iter().rev().find(|row| row.has(row::HAS_LEAF))?;
-        Some(Checkpoint {
-            leaf: row.has(row::HAS_PARENT).then_some(row.parent),
-            is_explicit: row.has(row::EXPLICIT),
-        })
+        Some(Checkpoint { leaf: self.parent_key(row), is_explicit: row.has(row::EXPLICIT) })
     }
 
     /// Returns the memory that the index holds in bytes, without the line that is buffered.
     pub fn memory(&self) -> usize {
         let boundaries: usize = self.boundaries.iter().map(Boundary::memory).sum();
         self.rows.memory()
+            + self.other_parents.capacity() * size_of::<Key>()
             + boundaries
             + self.boundaries.capacity() * size_of::<Boundary>()
             + self.more_tools.capacity() * size_of::<(u32, u64)>()
@@ -287,14 +288,49 @@ impl Index {
     }
 
     fn add(&mut self, facts: &Facts<'_>, offset: u64, length: usize, flags: u32) {
-        // An index of more entries than this would take 240 GB.
-        let Ok(index) = u32::try_from(self.rows.len()) else { return };
-        let (row, more) = build::row(facts, offset, length, flags);
-        self.more_tools.extend(more.into_iter().map(|tool| (index, tool)));
+        // An index of more entries than this would take 100 GB.
+        let index = self.row_count();
+        if index >= row::MAX_ROWS {
+            return;
+        }
+        let Built { mut row, parent, more_tools } = build::row(facts, offset, length, flags);
+        self.more_tools.extend(more_tools.into_iter().map(|tool| (index, tool)));
+        if let Some(parent) = parent {
+            row.parent = self.parent_ref(parent);
+        }
         if row.has(row::BOUNDARY) {
             self.boundaries.push(build::boundary(facts, index));
         }
         self.rows.push(row);
+    }
+}
+
+impl Index {
+    /// Finds a place for the key of a parent.
+    fn parent_ref(&mut self, key: Key) -> ParentRef {
+        /// Parallel tool calls are the farthest that parents mostly are.
+        const LOOK_BACK: u32 = 16;
+        let count = self.row_count();
+        let mut near = (count.saturating_sub(LOOK_BACK)..count).rev();
+        let is_parent = |at: &u32| self.rows[*at].has(row::HAS_ID) && self.rows[*at].id == key;
+        if let Some(at) = near.find(is_parent) {
+            return ParentRef::new(ParentPlace::Row(at));
+        }
+        // No longer than the rows.
+        let position = u32::try_from(self.other_parents.len()).unwrap_or_default();
+        self.other_parents.push(key);
+        ParentRef::new(ParentPlace::Other(position))
+    }
+
+    /// The key of the parent that an entry names.
+    pub(super) fn parent_key(&self, row: &Row) -> Option<Key> {
+        if !row.has(row::HAS_PARENT) {
+            return None;
+        }
+        Some(match row.parent.place() {
+            ParentPlace::Row(at) => self.rows[at].id,
+            ParentPlace::Other(position) => self.other_parents[position as usize],
+        })
     }
 }
 

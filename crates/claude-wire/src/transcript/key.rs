@@ -12,6 +12,11 @@ impl Key {
         Self([lower(low), lower(low >> 32), lower(high)])
     }
 
+    /// The first 32 bits. Keys are ordered by them first.
+    pub(crate) fn first_word(self) -> u32 {
+        self.0[0]
+    }
+
     /// The first 48 bits. Keys are ordered by them first.
     pub(crate) fn prefix(self) -> u64 {
         u64::from(self.0[0]) << 16 | u64::from(self.0[1] >> 16)

@@ -74,7 +74,8 @@ impl<'a> Ends<'a> {
         if self.is_sidechain() {
             return None;
         }
-        let custom_title = self.custom_title(sidecar_title);
+        let kinds = Kinds::of(self.tail);
+        let custom_title = self.title(kinds, sidecar_title);
         let first_prompt = non_empty(Some(first_prompt(self.head)));
         let title = custom_title.clone();
         let summary = title
@@ -89,7 +90,7 @@ impl<'a> Ends<'a> {
             git_branch: non_empty(last_raw(self.tail, "gitBranch"))
                 .or_else(|| non_empty(first_raw(self.head, "gitBranch"))),
             cwd: non_empty(self.relocated_cwd()).or_else(|| non_empty(first_raw(self.head, "cwd"))),
-            tag: non_empty(last_state(self.tail, "tag", "tag")),
+            tag: non_empty(last_state(self.tail, kinds, TAG, "tag")),
             created_at: first_raw(self.head, "timestamp").and_then(|text| parse_timestamp(&text)),
         })
     }
@@ -103,17 +104,27 @@ impl<'a> Ends<'a> {
 
     /// Returns the title that a user or the model gave.
     pub fn custom_title(&self, sidecar_title: Option<&str>) -> Option<String> {
-        non_empty(last_state(self.tail, "custom-title", "customTitle"))
-            .or_else(|| non_empty(sidecar_title.map(str::to_owned)))
-            .or_else(|| non_empty(last_state(self.head, "custom-title", "customTitle")))
-            .or_else(|| non_empty(last_state(self.tail, "ai-title", "aiTitle")))
-            .or_else(|| non_empty(last_state(self.head, "ai-title", "aiTitle")))
+        self.title(Kinds::of(self.tail), sidecar_title)
+    }
+
+    fn title(&self, tail_kinds: Kinds, sidecar_title: Option<&str>) -> Option<String> {
+        let in_tail = |kind, field| non_empty(last_state(self.tail, tail_kinds, kind, field));
+        if let Some(title) = in_tail(CUSTOM_TITLE, "customTitle") {
+            return Some(title);
+        }
+        let head_kinds = Kinds::of(self.head);
+        let in_head = |kind, field| non_empty(last_state(self.head, head_kinds, kind, field));
+        non_empty(sidecar_title.map(str::to_owned))
+            .or_else(|| in_head(CUSTOM_TITLE, "customTitle"))
+            .or_else(|| in_tail(AI_TITLE, "aiTitle"))
+            .or_else(|| in_head(AI_TITLE, "aiTitle"))
     }
 
     /// Returns whether the title may be in the session's `custom-title.json`: the end of the
     /// transcript has none.
     pub fn needs_sidecar_title(&self) -> bool {
-        last_state(self.tail, "custom-title", "customTitle").is_none()
+        let kinds = Kinds::of(self.tail);
+        last_state(self.tail, kinds, CUSTOM_TITLE, "customTitle").is_none()
     }
 
     /// Returns the title of a fork of the session.
@@ -209,6 +220,16 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
     memmem::find(text, needle).is_some()
 }
 
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = memchr::memchr(b'\n', text);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
+}
+
 /// The lines with this text, each once.
 fn lines_with<'a>(text: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut end = 0;
@@ -222,15 +243,60 @@ fn lines_with<'a>(text: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = &'a 
     })
 }
 
+/// The whole lines at the very end, where the newest values mostly are, and then all of the text.
+fn from_the_end(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const NEAR: usize = 4096;
+    let near = text.len().checked_sub(NEAR).map(|start| &text[start..]);
+    let lines = near.and_then(|near| Some(&near[memchr::memchr(b'\n', near)? + 1..]));
+    lines.into_iter().chain([text])
+}
+
 /// The last value of a field of whole lines, of one type if `kind` is given.
 fn last_parsed(text: &[u8], field: &str, kind: Option<&str>) -> Option<String> {
     let needle = format!("\"{field}\":");
-    let lines: Vec<&[u8]> = lines_with(text, needle.as_bytes()).collect();
-    lines.into_iter().rev().find_map(|line| parsed_field(line, field, kind).ok().flatten())
+    from_the_end(text).find_map(|text| {
+        let lines: Vec<&[u8]> = lines_with(text, needle.as_bytes()).collect();
+        lines.into_iter().rev().find_map(|line| parsed_field(line, field, kind).ok().flatten())
+    })
+}
+
+const CUSTOM_TITLE: &str = "custom-title";
+const AI_TITLE: &str = "ai-title";
+const TAG: &str = "tag";
+
+/// Which state entries a text may have, found in one pass: a list looks for several in each
+/// transcript, and most have none.
+#[derive(Clone, Copy)]
+struct Kinds([bool; 3]);
+
+impl Kinds {
+    const NAMES: [&str; 3] = [CUSTOM_TITLE, AI_TITLE, TAG];
+
+    fn of(text: &[u8]) -> Self {
+        let mut found = [false; 3];
+        for at in memmem::find_iter(text, b"\"type\":") {
+            let rest = &text[at + b"\"type\":".len()..];
+            let Some(value) = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"\"") else {
+                continue;
+            };
+            for (found, name) in found.iter_mut().zip(Self::NAMES) {
+                let end = value.strip_prefix(name.as_bytes());
+                *found |= end.is_some_and(|end| end.starts_with(b"\""));
+            }
+        }
+        Self(found)
+    }
+
+    fn has(self, kind: &str) -> bool {
+        Self::NAMES.iter().zip(self.0).any(|(name, found)| found && *name == kind)
+    }
 }
 
 /// The last value of a state entry. One that is glued to a torn line is found too.
-fn last_state(text: &[u8], kind: &str, field: &str) -> Option<String> {
+fn last_state(text: &[u8], kinds: Kinds, kind: &str, field: &str) -> Option<String> {
+    if !kinds.has(kind) {
+        return None;
+    }
     // Rarer than the name of the field: `tag` is also a word in tool results.
     let needles = [format!("\"type\":\"{kind}\""), format!("\"type\": \"{kind}\"")];
     let mut lines: Vec<&[u8]> = Vec::new();
@@ -274,16 +340,15 @@ fn first_raw(text: &[u8], field: &str) -> Option<String> {
 
 /// The last value of a field at any depth, also in a line that is cut.
 fn last_raw(text: &[u8], field: &str) -> Option<String> {
-    let mut last: Option<(usize, String)> = None;
-    for start in raw_starts(field) {
-        let found: Vec<usize> = memmem::find_iter(text, start.as_bytes()).collect();
-        let value = found
-            .into_iter()
-            .rev()
-            .find_map(|at| raw_string(&text[at + start.len()..]).map(|value| (at, value)));
-        last = last.max(value);
-    }
-    last.map(|(_, value)| value)
+    let starts = raw_starts(field);
+    from_the_end(text).find_map(|text| {
+        let last = starts.iter().filter_map(|start| {
+            let found: Vec<usize> = memmem::find_iter(text, start.as_bytes()).collect();
+            let value = |at: usize| raw_string(&text[at + start.len()..]).map(|value| (at, value));
+            found.into_iter().rev().find_map(value)
+        });
+        last.max().map(|(_, value)| value)
+    })
 }
 
 fn raw_starts(field: &str) -> [String; 2] {
@@ -332,18 +397,11 @@ fn first_prompt(head: &[u8]) -> String {
 
 fn prompt_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     // Compact JSON is what the CLI writes; other writers may put a blank after the colon.
-    let compact = lines_with(head, br#""type":"user""#);
-    let spaced = lines_with(head, br#""type": "user""#);
-    let mut lines: Vec<&[u8]> = spaced.collect();
-    if lines.is_empty() {
-        lines.extend(compact);
-    } else {
-        lines.extend(compact);
-        lines.sort_by_key(|line| line.as_ptr());
-        lines.dedup_by_key(|line| line.as_ptr());
-    }
-    lines.into_iter().filter(|line| {
-        !contains(line, br#""tool_result""#)
+    let is_user =
+        |line: &[u8]| contains(line, br#""type":"user""#) || contains(line, br#""type": "user""#);
+    lines(head).filter(move |line| {
+        is_user(line)
+            && !contains(line, br#""tool_result""#)
             && !contains(line, br#""isMeta":true"#)
             && !contains(line, br#""isMeta": true"#)
     })

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bits::Bits;
+use super::index::Index;
 use super::key::Key;
 use super::row::{self, EntryRef, Row};
 use super::tree::Tree;
@@ -61,56 +62,125 @@ impl MessageFilter {
     }
 }
 
+/// The messages of a conversation in order, as positions in an [`Index`]: four bytes each.
+#[derive(Clone, Debug)]
+pub struct MessageList {
+    nodes: Vec<u32>,
+    /// The messages that belong to a local command, by their positions in `nodes`.
+    locals: Bits,
+}
+
+impl MessageList {
+    /// Returns the number of messages.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Returns whether there are no messages.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Returns the message at this position. `index` must be the one that the list was made from;
+    /// `None` beyond the end of either.
+    pub fn get(&self, index: &Index, position: usize) -> Option<MessageRef> {
+        let entry = index.get(*self.nodes.get(position)? as usize)?;
+        let role = role_of(&entry.row)?;
+        let is_local_command = u32::try_from(position).is_ok_and(|at| self.locals.has(at));
+        Some(MessageRef { entry, role, is_local_command })
+    }
+}
+
 impl Tree<'_> {
     /// Returns the messages of the conversation in order, as `getSessionMessages` of the
-    /// TypeScript SDK chooses them.
+    /// TypeScript SDK chooses them. Takes 60 bytes per message;
+    /// [`message_list`](Self::message_list) takes four.
     pub fn messages(&self, filter: MessageFilter) -> Vec<MessageRef> {
+        self.references(&self.message_list(filter))
+    }
+
+    /// Returns the messages of the conversation in order, as [`messages`](Self::messages) does.
+    pub fn message_list(&self, filter: MessageFilter) -> MessageList {
         let (leaf, mut shown) = self.chosen();
         let trailing_from = shown.len();
         shown.extend(leaf.map(|leaf| self.trailing_prompts(leaf, &shown)).unwrap_or_default());
         let locals = self.local_commands(&shown);
         let prompts = self.shown_prompts(&shown, trailing_from, &locals);
-        let mut messages = Vec::new();
+        let mut before = Vec::new();
         if filter.include_compacted {
-            let compacted = self.full_conversation();
-            let before = compacted.len() - trailing_from.min(compacted.len());
-            messages.extend(compacted[..before].iter().filter_map(|entry| {
-                let role = role(&entry.row, entry.row.has(row::QUEUED), filter)?;
-                Some(MessageRef { entry: *entry, role, is_local_command: false })
-            }));
+            before = self.compacted(&shown[..trailing_from], filter);
         }
-        for (at, node) in shown.iter().enumerate() {
-            if let Some(role) = role(self.row(*node), prompts[at], filter) {
-                let entry = self.index.entry(*node);
-                messages.push(MessageRef { entry, role, is_local_command: locals[at] });
-            }
-        }
-        messages
+        self.shown_messages(before, shown, &locals, |at, row| role(row, prompts.has(at), filter))
+    }
+
+    /// The messages that compactions removed from a conversation.
+    fn compacted(&self, conversation: &[u32], filter: MessageFilter) -> Vec<u32> {
+        let mut full = conversation.to_vec();
+        self.prepend_compacted(&mut full);
+        full.truncate(full.len() - conversation.len());
+        full.retain(|node| {
+            let row = self.row(*node);
+            role(row, row.has(row::QUEUED), filter).is_some()
+        });
+        full
     }
 
     /// Returns the messages of a subagent's transcript: its last message, and everything above it.
     pub fn subagent_messages(&self) -> Vec<MessageRef> {
+        self.references(&self.subagent_message_list())
+    }
+
+    /// Returns the messages of a subagent's transcript, as
+    /// [`subagent_messages`](Self::subagent_messages) does.
+    pub fn subagent_message_list(&self) -> MessageList {
         let last = self.nodes().filter(|node| self.row(*node).is_message()).max();
         let chain = last.map(|last| self.chain(last)).unwrap_or_default();
         let locals = self.local_commands(&chain);
         let prompts = self.shown_prompts(&chain, chain.len(), &locals);
-        let messages = chain.iter().enumerate().filter_map(|(at, node)| {
-            let role = match self.row(*node).kind() {
-                _ if prompts[at] => MessageRole::QueuedPrompt,
-                row::USER => MessageRole::User,
-                row::ASSISTANT => MessageRole::Assistant,
-                _ => return None,
-            };
-            let entry = self.index.entry(*node);
-            Some(MessageRef { entry, role, is_local_command: locals[at] })
-        });
-        messages.collect()
+        let filter = MessageFilter::default();
+        self.shown_messages(Vec::new(), chain, &locals, |at, row| {
+            role(row, prompts.has(at), filter)
+        })
+    }
+
+    /// Returns the messages of `before`, and those entries of `shown` that have a role.
+    fn shown_messages(
+        &self,
+        before: Vec<u32>,
+        mut shown: Vec<u32>,
+        locals: &Bits,
+        role: impl Fn(u32, &Row) -> Option<MessageRole>,
+    ) -> MessageList {
+        let mut list_locals = Bits::new(to_u32(before.len() + shown.len()));
+        // The vector of the conversation becomes that of the messages, to save memory.
+        let mut kept = 0;
+        for at in 0..shown.len() {
+            if role(to_u32(at), self.row(shown[at])).is_some() {
+                if locals.has(to_u32(at)) {
+                    list_locals.add(to_u32(before.len() + kept));
+                }
+                shown[kept] = shown[at];
+                kept += 1;
+            }
+        }
+        shown.truncate(kept);
+        let mut nodes = before;
+        if nodes.is_empty() {
+            nodes = shown;
+        } else {
+            nodes.extend(shown);
+        }
+        MessageList { nodes, locals: list_locals }
+    }
+
+    fn references(&self, list: &MessageList) -> Vec<MessageRef> {
+        (0..list.len()).filter_map(|position| list.get(self.index, position)).collect()
     }
 
     /// Which entries are the record or the output of a local command. Such a command begins with
     /// a caveat for the model.
-    fn local_commands(&self, shown: &[u32]) -> Vec<bool> {
-        let mut locals = vec![false; shown.len()];
+    fn local_commands(&self, shown: &[u32]) -> Bits {
+        let mut locals = Bits::new(to_u32(shown.len()));
         for (at, node) in shown.iter().enumerate() {
             let caveat = self.row(*node);
             if !(caveat.is(row::USER) && caveat.has(row::META) && caveat.has(row::CAVEAT)) {
@@ -130,7 +200,7 @@ impl Tree<'_> {
                 } else if !(row.has(row::COMMAND_OUTPUT) && has_record) {
                     break;
                 }
-                locals[next] = true;
+                locals.add(to_u32(next));
             }
         }
         locals
@@ -138,39 +208,61 @@ impl Tree<'_> {
 
     /// Which entries are prompts that joined a running turn and are shown: those that the CLI marks
     /// as absorbed, those that are followed by a reply, and those behind the leaf.
-    fn shown_prompts(&self, shown: &[u32], trailing_from: usize, locals: &[bool]) -> Vec<bool> {
-        let mut prompts = vec![false; shown.len()];
+    fn shown_prompts(&self, shown: &[u32], trailing_from: usize, locals: &Bits) -> Bits {
+        let mut prompts = Bits::new(to_u32(shown.len()));
         let mut is_reply = false;
         for (at, node) in shown.iter().enumerate().rev() {
             let row = self.row(*node);
-            prompts[at] = row.has(row::QUEUED) && (is_reply || at >= trailing_from);
+            if row.has(row::QUEUED) && (is_reply || at >= trailing_from) {
+                prompts.add(to_u32(at));
+            }
             if row.is(row::ASSISTANT) || row.has(row::TOOL_RESULT | row::INTERRUPTED) {
                 is_reply = true;
-            } else if row.is(row::USER) && !row.has(row::META | row::COMPACT_SUMMARY) && !locals[at]
+            } else if row.is(row::USER)
+                && !row.has(row::META | row::COMPACT_SUMMARY)
+                && !locals.has(to_u32(at))
             {
                 is_reply = false;
             }
         }
         self.apply_absorbed(shown, &mut prompts);
-        // A prompt is shown under the id that it was sent with, unless that is in use.
-        let mut used: Vec<u64> = shown.iter().map(|node| self.row(*node).id.prefix()).collect();
-        used.sort_unstable();
-        for (is_shown, node) in prompts.iter_mut().zip(shown).filter(|(is_shown, _)| **is_shown) {
+        self.hide_repeated(shown, &mut prompts);
+        prompts
+    }
+
+    /// Hides prompts that must not be shown. A prompt is shown under the id that it was sent with,
+    /// unless that is in use.
+    fn hide_repeated(&self, shown: &[u32], prompts: &mut Bits) {
+        let is_shown = |prompts: &Bits, at: &usize| prompts.has(to_u32(*at));
+        if !(0..shown.len()).any(|at| is_shown(prompts, &at)) {
+            return;
+        }
+        let mut inside = Bits::new(self.index.row_count());
+        for node in shown {
+            inside.add(self.last(*node));
+        }
+        let mut used: Vec<u64> = Vec::new();
+        for (at, node) in shown.iter().enumerate() {
             let row = self.row(*node);
-            *is_shown = !row.has(row::HIDDEN_PROMPT);
-            if *is_shown && row.has(row::HAS_SOURCE) && row.response() != row.id.prefix() {
-                match used.binary_search(&row.response()) {
-                    Ok(_) => *is_shown = false,
-                    Err(at) => used.insert(at, row.response()),
+            if !is_shown(prompts, &at) {
+                continue;
+            }
+            if row.has(row::HIDDEN_PROMPT) {
+                prompts.remove(to_u32(at));
+            } else if row.has(row::HAS_SOURCE) && row.response() != row.id.prefix() {
+                let source = row.response();
+                let is_entry = self.find_prefix(source).is_some_and(|node| inside.has(node));
+                match used.binary_search(&source) {
+                    Err(place) if !is_entry => used.insert(place, source),
+                    _ => prompts.remove(to_u32(at)),
                 }
             }
         }
-        prompts
     }
 
     /// Applies the CLI's records of prompts that were absorbed by a running turn: as many of
     /// the newest copies of a prompt are shown as it was absorbed times.
-    fn apply_absorbed(&self, shown: &[u32], prompts: &mut [bool]) {
+    fn apply_absorbed(&self, shown: &[u32], prompts: &mut Bits) {
         let mut counts: BTreeMap<(bool, u64), usize> = BTreeMap::new();
         for row in self.index.rows.iter().filter(|row| row.has(row::ABSORBED)) {
             *counts.entry(delivery_key(row)).or_default() += 1;
@@ -197,9 +289,11 @@ impl Tree<'_> {
                 }
             }
             let newest = &copies[copies.len().saturating_sub(count)..];
-            for (is_shown, node) in prompts.iter_mut().zip(shown) {
-                if is_copy(node) {
-                    *is_shown = newest.contains(&self.row(*node).id);
+            for (at, node) in shown.iter().enumerate().filter(|(_, node)| is_copy(node)) {
+                if newest.contains(&self.row(*node).id) {
+                    prompts.add(to_u32(at));
+                } else {
+                    prompts.remove(to_u32(at));
                 }
             }
         }
@@ -265,6 +359,11 @@ impl Tree<'_> {
     }
 }
 
+/// A position in a conversation, which has no more entries than the index.
+fn to_u32(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}
+
 /// What a prompt is counted by: its delivery if it has one, else the message that it was sent as.
 fn delivery_key(row: &Row) -> (bool, u64) {
     let has_delivery = row.has(row::HAS_DELIVERY);
@@ -273,19 +372,22 @@ fn delivery_key(row: &Row) -> (bool, u64) {
 
 /// As what an entry is shown, if it is.
 fn role(row: &Row, is_shown_prompt: bool, filter: MessageFilter) -> Option<MessageRole> {
-    if row.has(row::SIDECHAIN | row::TEAM) {
+    if row.has(row::SIDECHAIN | row::TEAM) || (row.has(row::QUEUED) && !is_shown_prompt) {
         return None;
     }
-    if row.has(row::QUEUED) {
-        return is_shown_prompt.then_some(MessageRole::QueuedPrompt);
-    }
-    if row.has(row::META) && !row.has(row::SHOWN_ORIGIN) {
+    if row.has(row::META) && !row.has(row::SHOWN_ORIGIN | row::QUEUED) {
         return None;
     }
+    role_of(row).filter(|role| *role != MessageRole::System || filter.include_system)
+}
+
+/// As what an entry is shown if nothing hides it.
+fn role_of(row: &Row) -> Option<MessageRole> {
     match row.kind() {
+        _ if row.has(row::QUEUED) => Some(MessageRole::QueuedPrompt),
         row::USER => Some(MessageRole::User),
         row::ASSISTANT => Some(MessageRole::Assistant),
-        row::SYSTEM if filter.include_system => Some(MessageRole::System),
+        row::SYSTEM => Some(MessageRole::System),
         _ => None,
     }
 }

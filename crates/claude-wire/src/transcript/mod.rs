@@ -5,7 +5,7 @@
 //! checkpoints. Transcripts can have gigabytes, and are written by several programs without locks,
 //! so lines can be torn, glued together or repeated.
 //!
-//! - [`Index`] takes the bytes chunk by chunk and keeps 56 bytes per entry: where the entry is, and
+//! - [`Index`] takes the bytes chunk by chunk and keeps 48 bytes per entry: where the entry is, and
 //!   what choosing the conversation needs. It salvages what it can and reports every line that is
 //!   not one whole entry ([`Issue`]).
 //! - [`Tree`] chooses the conversation as the TypeScript SDK does, and gives every branch, the
@@ -45,6 +45,7 @@ mod recover;
 mod row;
 mod rows;
 mod salvage;
+mod scan;
 mod time;
 mod tree;
 
@@ -58,7 +59,7 @@ pub use index::{Checkpoint, DEFAULT_MAX_LINE_BYTES, Index};
 pub use issue::{Issue, IssueKind};
 pub use key::is_uuid;
 pub use light::{Ends, SessionInfo, WINDOW, has_chain_entry};
-pub use messages::{MessageFilter, MessageRef, MessageRole};
+pub use messages::{MessageFilter, MessageList, MessageRef, MessageRole};
 pub use project::{
     is_project_folder_override, is_same_project_name, project_folder_name, project_folder_prefix,
 };

@@ -3,8 +3,6 @@
 //! Calls of one response are chained one after another, and each result hangs on its own call: so
 //! every parallel turn forks the tree, and the chain from the leaf passes only one of the results.
 
-use std::collections::BTreeMap;
-
 use super::bits::Bits;
 use super::row::{self, Row};
 use super::tree::Tree;
@@ -16,27 +14,51 @@ pub(super) fn parallel_results(tree: &Tree<'_>, chain: Vec<u32>) -> Vec<u32> {
     for node in &chain {
         taken.add(*node);
     }
-    let last_lines = last_lines(tree, &chain);
-    if last_lines.is_empty() {
-        return chain;
-    }
-    let recovery = Recovery::new(tree, &chain, &taken, &last_lines);
-    let mut inserted: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for response in responses(tree, &chain) {
-        let Some(lines) = recovery.lines.get(&response) else { continue };
-        let found = recovery.missing(lines, &taken);
-        for node in &found {
-            taken.add(*node);
+    let recovery = Recovery::new(tree, &chain, &taken);
+    // What is inserted, and behind which line of the chain.
+    let mut inserted: Vec<(u32, u32)> = Vec::with_capacity(recovery.results.len());
+    let mut previous = None;
+    for node in &chain {
+        let Some(of) = response(tree.row(*node)).filter(|of| previous != Some(*of)) else {
+            continue;
+        };
+        previous = Some(of);
+        let Some((last, lines)) = recovery.incomplete(of) else { continue };
+        for found in recovery.missing(lines, &taken) {
+            taken.add(found);
+            inserted.push((last, found));
         }
-        if let Some(last) = last_lines.get(&response).filter(|_| !found.is_empty()) {
-            inserted.insert(*last, found);
+    }
+    drop(recovery);
+    with_inserted(chain, inserted)
+}
+
+/// Inserts each node behind another one, in place.
+fn with_inserted(mut chain: Vec<u32>, mut inserted: Vec<(u32, u32)>) -> Vec<u32> {
+    // Sorting takes memory, and lines are mostly in the order of the file.
+    if !inserted.is_sorted_by_key(|(behind, _)| *behind) {
+        inserted.sort_by_key(|(behind, _)| *behind);
+    }
+    let length = chain.len();
+    chain.reserve_exact(inserted.len());
+    chain.resize(length + inserted.len(), 0);
+    let mut end = chain.len();
+    for at in (0..length).rev() {
+        // Everything is inserted, so the rest is in its place.
+        if end == at + 1 {
+            break;
         }
+        let node = chain[at];
+        let from = inserted.partition_point(|(behind, _)| *behind < node);
+        let more = inserted[from..].iter().take_while(|(behind, _)| *behind == node);
+        let more = more.count();
+        for (place, (_, found)) in chain[end - more..end].iter_mut().zip(&inserted[from..]) {
+            *place = *found;
+        }
+        end -= more + 1;
+        chain[end] = node;
     }
-    if inserted.is_empty() {
-        return chain;
-    }
-    let with_inserted = |node| [node].into_iter().chain(inserted.remove(&node).unwrap_or_default());
-    chain.into_iter().flat_map(with_inserted).collect()
+    chain
 }
 
 /// The response of an assistant entry.
@@ -44,84 +66,92 @@ fn response(row: &Row) -> Option<u64> {
     (row.is(row::ASSISTANT) && row.response() != 0).then(|| row.response())
 }
 
-/// The last line on the chain of each response.
-fn last_lines(tree: &Tree<'_>, chain: &[u32]) -> BTreeMap<u64, u32> {
-    chain.iter().filter_map(|node| Some((response(tree.row(*node))?, *node))).collect()
-}
-
-/// The responses in the order of their first lines on the chain. One may come more than once.
-fn responses(tree: &Tree<'_>, chain: &[u32]) -> Vec<u64> {
-    let mut found: Vec<u64> = chain.iter().filter_map(|node| response(tree.row(*node))).collect();
-    found.dedup();
-    found
-}
-
+/// What may be missing on a chain. Sorted vectors instead of maps: every parallel turn of a long
+/// transcript has its part in each of them.
 struct Recovery<'t, 'i> {
     tree: &'t Tree<'i>,
-    /// The lines of the responses to which something may be missing, by first position.
-    lines: BTreeMap<u64, Vec<u32>>,
+    /// The responses to which something may be missing, and their last lines on the chain.
+    responses: Vec<(u64, u32)>,
+    /// The lines of these responses, by response and then by first position.
+    lines: Vec<u32>,
     /// Results by the line of their call, both as nodes.
     results: Vec<(u32, u32)>,
-    /// The line of each tool call that a result outside of the chain answers. `None` if the calls
-    /// of two responses have the same id.
-    calls: BTreeMap<u64, Option<u32>>,
+    /// The tool calls that results outside of the chain answer, and their lines.
+    calls: Vec<(u64, CallLine)>,
     /// The tool calls that are answered on the chain, of those in `calls`.
     answered: Vec<u64>,
 }
 
+/// The line of a tool call: a node, or one of the two values below.
+type CallLine = u32;
+
+const NO_LINE: CallLine = u32::MAX;
+/// The calls of two responses have the same id.
+const AMBIGUOUS: CallLine = u32::MAX - 1;
+
 impl<'t, 'i> Recovery<'t, 'i> {
-    fn new(
-        tree: &'t Tree<'i>,
-        chain: &[u32],
-        on_chain: &Bits,
-        last_lines: &BTreeMap<u64, u32>,
-    ) -> Self {
+    fn new(tree: &'t Tree<'i>, chain: &[u32], on_chain: &Bits) -> Self {
         let mut recovery = Self {
             tree,
-            lines: BTreeMap::new(),
+            responses: Vec::new(),
+            lines: Vec::new(),
             results: Vec::new(),
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
             answered: Vec::new(),
         };
-        let results: Vec<u32> =
-            tree.nodes().filter(|node| !on_chain.has(*node) && is_result(tree, *node)).collect();
-        recovery.find_calls(&results);
-        for result in results {
+        recovery.find_calls(on_chain);
+        recovery.results.reserve_exact(results(tree, on_chain).count());
+        for result in results(tree, on_chain) {
             recovery.attach(result);
         }
-        recovery.results.sort_by_key(|(line, _)| *line);
+        recovery.results.sort_unstable_by_key(|(line, result)| (*line, tree.first(*result)));
         recovery.results.dedup();
-        recovery.find_lines(on_chain, last_lines);
-        for node in chain {
-            let ids = recovery.result_ids(*node);
-            recovery.answered.extend(ids.iter().filter(|id| recovery.calls.contains_key(id)));
+        recovery.find_lines(chain, on_chain);
+        for node in chain.iter().filter(|_| !recovery.calls.is_empty()) {
+            let ids = recovery.result_ids(*node).filter(|id| recovery.call(*id).is_some());
+            recovery.answered.extend(ids.collect::<Vec<u64>>());
         }
         recovery
     }
 
-    /// Finds the calls that the results answer.
-    fn find_calls(&mut self, results: &[u32]) {
-        let ids: Vec<u64> = results.iter().flat_map(|node| self.result_ids(*node)).collect();
-        let mut found: BTreeMap<u64, Option<Option<u32>>> =
-            ids.into_iter().map(|id| (id, None)).collect();
-        if found.is_empty() {
+    /// Finds the calls that the results outside of the chain answer.
+    fn find_calls(&mut self, on_chain: &Bits) {
+        let tree = self.tree;
+        let count = results(tree, on_chain).map(|result| self.result_ids(result).count()).sum();
+        self.calls.reserve_exact(count);
+        for result in results(tree, on_chain) {
+            let ids: Vec<u64> = self.result_ids(result).collect();
+            self.calls.extend(ids.into_iter().map(|id| (id, NO_LINE)));
+        }
+        self.calls.sort_unstable();
+        self.calls.dedup();
+        if self.calls.is_empty() {
             return;
         }
-        for node in self.tree.nodes() {
-            let Some(of) = response(self.tree.row(node)) else { continue };
-            for id in self.ids(node) {
-                if let Some(call) = found.get_mut(&id) {
-                    *call = match *call {
-                        None => Some(Some(node)),
-                        Some(Some(before)) if response(self.tree.row(before)) == Some(of) => {
-                            Some(Some(node))
-                        }
-                        Some(_) => Some(None),
-                    };
-                }
+        for node in tree.nodes() {
+            let Some(of) = response(tree.row(node)) else { continue };
+            let ids: Vec<u64> = self.ids(node).collect();
+            for id in ids {
+                let Some(at) = self.call(id) else { continue };
+                let line = &mut self.calls[at].1;
+                *line = match *line {
+                    NO_LINE => node,
+                    AMBIGUOUS => AMBIGUOUS,
+                    before if response(tree.row(before)) == Some(of) => node,
+                    _ => AMBIGUOUS,
+                };
             }
         }
-        self.calls = found.into_iter().map(|(id, call)| (id, call.flatten())).collect();
+    }
+
+    /// The position of a call in `calls`.
+    fn call(&self, id: u64) -> Option<usize> {
+        self.calls.binary_search_by_key(&id, |(id, _)| *id).ok()
+    }
+
+    /// The line of a call, if it is known.
+    fn call_line(&self, id: u64) -> Option<u32> {
+        self.call(id).map(|at| self.calls[at].1).filter(|line| *line < AMBIGUOUS)
     }
 
     /// Notes the lines that a result belongs to: by its parent, by the line that it names, by the
@@ -137,9 +167,8 @@ impl<'t, 'i> Recovery<'t, 'i> {
         if row.has(row::HAS_SOURCE) {
             lines.extend(tree.find_prefix(row.response()).filter(|line| agrees(*line)));
         }
-        for id in self.result_ids(result) {
-            lines.extend(self.calls.get(&id).copied().flatten().filter(|line| agrees(*line)));
-        }
+        let by_id = self.result_ids(result).filter_map(|id| self.call_line(id));
+        lines.extend(by_id.filter(|line| agrees(*line)));
         lines.retain(|line| response(tree.row(*line)).is_some());
         for line in lines {
             if !self.results.iter().rev().take(8).any(|pair| *pair == (line, result)) {
@@ -149,27 +178,48 @@ impl<'t, 'i> Recovery<'t, 'i> {
     }
 
     /// Finds all lines of the responses on the chain that miss a line or a result.
-    fn find_lines(&mut self, on_chain: &Bits, last_lines: &BTreeMap<u64, u32>) {
+    fn find_lines(&mut self, chain: &[u32], on_chain: &Bits) {
         let tree = self.tree;
-        let is_incomplete = |node: &u32| {
-            !on_chain.has(*node)
-                || self.results.binary_search_by_key(node, |(line, _)| *line).is_ok()
+        let has_result =
+            |node: u32| self.results.binary_search_by_key(&node, |(line, _)| *line).is_ok();
+        let incomplete = || {
+            let nodes = tree.nodes().filter(|node| !on_chain.has(*node) || has_result(*node));
+            nodes.filter_map(|node| response(tree.row(node)))
         };
-        for node in tree.nodes().filter(is_incomplete) {
-            if let Some(of) = response(tree.row(node)).filter(|of| last_lines.contains_key(of)) {
-                self.lines.entry(of).or_default();
+        self.responses = Vec::with_capacity(incomplete().count());
+        self.responses.extend(incomplete().map(|of| (of, NO_LINE)));
+        self.responses.sort_unstable();
+        self.responses.dedup();
+        for node in chain {
+            if let Some(at) = response(tree.row(*node)).and_then(|of| self.response(of)) {
+                self.responses[at].1 = *node;
             }
         }
-        if self.lines.is_empty() {
+        self.responses.retain(|(_, last)| *last != NO_LINE);
+        if self.responses.is_empty() {
             return;
         }
-        for node in tree.nodes() {
-            if let Some(of) = response(tree.row(node))
-                && let Some(lines) = self.lines.get_mut(&of)
-            {
-                lines.push(node);
-            }
-        }
+        let is_line =
+            |node: &u32| response(tree.row(*node)).is_some_and(|of| self.response(of).is_some());
+        // Counted first: a vector that grows takes up to twice the memory.
+        let mut lines = Vec::with_capacity(tree.nodes().filter(is_line).count());
+        lines.extend(tree.nodes().filter(is_line));
+        self.lines = lines;
+        self.lines.sort_unstable_by_key(|node| (tree.row(*node).response(), tree.first(*node)));
+    }
+
+    /// The position of a response in `responses`.
+    fn response(&self, of: u64) -> Option<usize> {
+        self.responses.binary_search_by_key(&of, |(of, _)| *of).ok()
+    }
+
+    /// The last line on the chain and all lines of a response to which something may be missing.
+    fn incomplete(&self, of: u64) -> Option<(u32, &[u32])> {
+        let last = self.responses[self.response(of)?].1;
+        let of_line = |line: &u32| self.tree.row(*line).response();
+        let start = self.lines.partition_point(|line| of_line(line) < of);
+        let end = start + self.lines[start..].partition_point(|line| of_line(line) == of);
+        Some((last, &self.lines[start..end]))
     }
 
     /// The lines and results of a response that were not taken yet, in their order.
@@ -202,9 +252,9 @@ impl<'t, 'i> Recovery<'t, 'i> {
         answered.extend(inner.iter().flat_map(|node| self.result_ids(*node)));
         outer.sort_by_key(|node| self.tree.first(*node));
         for result in outer {
-            let ids = self.result_ids(result);
+            let ids: Vec<u64> = self.result_ids(result).collect();
             let is_needed = ids.iter().any(|id| {
-                let call = self.calls.get(id).copied().flatten();
+                let call = self.call_line(*id);
                 !answered.contains(id) && call.is_some_and(|call| lines.contains(&call))
             });
             if is_needed {
@@ -220,21 +270,28 @@ impl<'t, 'i> Recovery<'t, 'i> {
     }
 
     /// The tool calls whose results an entry has.
-    fn result_ids(&self, node: u32) -> Vec<u64> {
-        if self.tree.row(node).has(row::TOOL_RESULT) { self.ids(node) } else { Vec::new() }
+    fn result_ids(&self, node: u32) -> impl Iterator<Item = u64> + use<'i> {
+        let has_results = self.tree.row(node).has(row::TOOL_RESULT);
+        self.ids(node).filter(move |_| has_results)
     }
 
     /// The tool calls that an entry has, or answers.
-    fn ids(&self, node: u32) -> Vec<u64> {
+    fn ids(&self, node: u32) -> impl Iterator<Item = u64> + use<'i> {
         let row = self.tree.row(node);
-        let mut ids: Vec<u64> = Some(row.tool()).filter(|id| *id != 0).into_iter().collect();
-        if row.has(row::MORE_TOOLS) {
+        let more: &'i [(u32, u64)] = if row.has(row::MORE_TOOLS) {
             let more = &self.tree.index.more_tools;
-            let start = more.partition_point(|(other, _)| *other < node);
-            ids.extend(more[start..].iter().take_while(|(at, _)| *at == node).map(|pair| pair.1));
-        }
-        ids
+            &more[more.partition_point(|(other, _)| *other < node)..]
+        } else {
+            &[]
+        };
+        let more = more.iter().take_while(move |(at, _)| *at == node).map(|pair| pair.1);
+        Some(row.tool()).filter(|id| *id != 0).into_iter().chain(more)
     }
+}
+
+/// The results that are not on the chain.
+fn results<'t>(tree: &'t Tree<'_>, on_chain: &'t Bits) -> impl Iterator<Item = u32> {
+    tree.nodes().filter(|node| !on_chain.has(*node) && is_result(tree, *node))
 }
 
 /// Whether an entry has results of tool calls, and hangs on another entry.

@@ -2,21 +2,54 @@
 
 use super::key::{Key, lower};
 
-/// What the index keeps of one entry: 56 bytes. With the sorted order that [`super::Tree`] adds, a
-/// line costs 60 bytes.
+/// What the index keeps of one entry: 48 bytes.
 ///
 /// All words have 32 bits, because a 64-bit field would pad the struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) id: Key,
     /// `parentUuid`; of a `last-prompt` entry its `leafUuid`.
-    pub(crate) parent: Key,
+    pub(crate) parent: ParentRef,
     /// Offset (44 bits), time in milliseconds (42 bits, plus one, zero for none), length (30 bits),
     /// hash of the agent (12 bits).
     place: [u32; 4],
     /// Two hashes of 48 bits, see [`Row::response`] and [`Row::tool`].
     hashes: [u32; 3],
     pub(crate) flags: Flags,
+}
+
+/// Where the key of a parent is. A parent is mostly one of the entries just before, so that its key
+/// need not be kept a second time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ParentRef(u32);
+
+/// The places that a [`ParentRef`] can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParentPlace {
+    /// The ID of this row.
+    Row(u32),
+    /// The position in the index's list of other parents.
+    Other(u32),
+}
+
+/// The number of rows that an index has at most: one bit of a [`ParentRef`] is taken.
+pub(crate) const MAX_ROWS: u32 = 1 << 31;
+
+impl ParentRef {
+    pub(crate) fn new(place: ParentPlace) -> Self {
+        match place {
+            ParentPlace::Row(row) => Self(row),
+            ParentPlace::Other(position) => Self(position | MAX_ROWS),
+        }
+    }
+
+    pub(crate) fn place(self) -> ParentPlace {
+        if self.0 < MAX_ROWS {
+            ParentPlace::Row(self.0)
+        } else {
+            ParentPlace::Other(self.0 - MAX_ROWS)
+        }
+    }
 }
 
 const OFFSET_BITS: u32 = 44;
@@ -38,7 +71,8 @@ pub(crate) struct Packed {
 }
 
 impl Row {
-    pub(crate) fn new(id: Key, parent: Key, packed: Packed, flags: Flags) -> Self {
+    /// Creates a row whose parent is set by the index.
+    pub(crate) fn new(id: Key, packed: Packed, flags: Flags) -> Self {
         // Times outside of 1970 to 2109 count as absent; they only break ties.
         let time = packed.time.and_then(|time| u64::try_from(time).ok()).map_or(0, |time| time + 1);
         let time = if time >> TIME_BITS == 0 { time } else { 0 };
@@ -51,7 +85,7 @@ impl Row {
         let (response, tool) = (packed.response, packed.tool);
         Self {
             id,
-            parent,
+            parent: ParentRef::default(),
             place: [word(0), word(1), word(2), word(3)],
             hashes: [
                 lower(response),
@@ -287,11 +321,11 @@ pub enum EntryKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{Flags, Key, MAX_LENGTH, Packed, Row};
+    use super::{Flags, Key, MAX_LENGTH, Packed, ParentPlace, ParentRef, Row};
 
     #[test]
-    fn a_row_has_56_bytes_and_keeps_its_parts() {
-        assert_eq!(size_of::<Row>(), 56);
+    fn a_row_has_48_bytes_and_keeps_its_parts() {
+        assert_eq!(size_of::<Row>(), 48);
         for (offset, length, time) in [
             (0, 0, None),
             ((1 << 44) - 1, MAX_LENGTH, Some((1 << 42) - 2)),
@@ -306,7 +340,7 @@ mod tests {
                 response: 0x1234_5678_9abc,
                 tool: 0xfedc_ba98_7654,
             };
-            let row = Row::new(Key::of("a"), Key::of("b"), packed, Flags(7));
+            let row = Row::new(Key::of("a"), packed, Flags(7));
             assert_eq!((row.offset(), row.length(), row.time()), (offset, length, time));
             assert_eq!((row.agent(), row.response()), (0xabc, 0x1234_5678_9abc));
             assert_eq!(row.tool(), 0xfedc_ba98_7654);
@@ -314,10 +348,19 @@ mod tests {
     }
 
     #[test]
+    fn places_of_parents_are_kept() {
+        for position in [0, 1, (1 << 31) - 1] {
+            for place in [ParentPlace::Row(position), ParentPlace::Other(position)] {
+                assert_eq!(ParentRef::new(place).place(), place);
+            }
+        }
+    }
+
+    #[test]
     fn a_time_that_does_not_fit_counts_as_absent() {
         for time in [-1, 1 << 42, i64::MAX] {
             let packed = Packed { time: Some(time), ..Packed::default() };
-            assert_eq!(Row::new(Key::of(""), Key::of(""), packed, Flags(0)).time(), None);
+            assert_eq!(Row::new(Key::of(""), packed, Flags(0)).time(), None);
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::de::{Deserialize, IgnoredAny};
 use super::facts::{self, Facts};
 use super::issue::IssueKind;
 use super::row;
+use super::scan::ScanError;
 use crate::repair;
 
 /// A part of a line.
@@ -72,7 +73,7 @@ fn part(
         return length;
     }
     let next = next_record(rest);
-    let is_cut = rest.starts_with(b"{") && (next.is_some() || error.is_eof() || is_last);
+    let is_cut = rest.starts_with(b"{") && (next.is_some() || error == ScanError::Eof || is_last);
     let length = next.unwrap_or(rest.len());
     let kind = if is_cut { IssueKind::Torn } else { IssueKind::Malformed };
     found(at, Part::Bad { length, kind });

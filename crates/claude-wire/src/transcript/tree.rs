@@ -12,7 +12,7 @@ use super::index::{Boundary, Checkpoint, Index, Preserved};
 use super::issue::{Issue, IssueKind};
 use super::key::Key;
 use super::recover;
-use super::row::{self, EntryRef, Row};
+use super::row::{self, EntryRef, ParentPlace, Row};
 
 /// The tree of an [`Index`].
 ///
@@ -39,9 +39,8 @@ impl<'i> Tree<'i> {
     pub(super) fn without(index: &'i Index, left_out: Option<Bits>, unlinked: Option<Key>) -> Self {
         let count = index.row_count();
         let is_left_out = |at: u32| left_out.as_ref().is_some_and(|rows| rows.has(at));
-        let mut order: Vec<u32> = Vec::with_capacity(count as usize);
-        order.extend((0..count).filter(|at| index.rows[*at].is_chain() && !is_left_out(*at)));
-        order.sort_unstable_by_key(|at| (index.rows[*at].id, *at));
+        let is_part = |at: &u32| index.rows[*at].is_chain() && !is_left_out(*at);
+        let order = sorted_by_key(index, (0..count).filter(is_part));
         let mut repeated = Bits::new(count);
         for pair in order.windows(2) {
             if index.rows[pair[0]].id == index.rows[pair[1]].id {
@@ -213,38 +212,35 @@ impl<'i> Tree<'i> {
     }
 
     pub(super) fn parent_key(&self, node: u32) -> Option<Key> {
-        let row = self.row(node);
         match self.relinks.get(&node) {
             Some(parent) => Some(*parent),
-            None => row.has(row::HAS_PARENT).then_some(row.parent),
+            None => self.index.parent_key(self.row(node)),
         }
     }
 
     pub(super) fn parent_of(&self, node: u32) -> Option<u32> {
-        self.parent_key(node).and_then(|key| self.find_near(node, key))
-    }
-
-    /// Looks at the entries just before `node` first, where a parent mostly is.
-    fn find_near(&self, node: u32, key: Key) -> Option<u32> {
-        for at in (node.saturating_sub(4)..node).rev() {
-            let row = self.row(at);
-            if row.id == key && self.is_part(at) && !self.repeated.has(at) {
-                return Some(at);
-            }
+        match self.relinks.get(&node) {
+            Some(parent) => self.find(*parent),
+            None => self.original_parent(node),
         }
-        self.find(key)
     }
 
     /// The nodes from the root to this one.
     pub(super) fn chain(&self, node: u32) -> Vec<u32> {
         let mut seen = Bits::new(self.index.row_count());
-        let mut chain = Vec::new();
+        let mut length = 0;
         let mut next = Some(node);
         while let Some(node) = next.filter(|node| seen.add(*node)) {
-            chain.push(node);
+            length += 1;
             next = self.parent_of(node);
         }
-        chain.reverse();
+        // Walked twice, because a vector that grows takes up to twice the memory.
+        let mut chain = vec![node; length];
+        let mut next = Some(node);
+        for place in chain.iter_mut().rev() {
+            *place = next.unwrap_or(node);
+            next = self.parent_of(*place);
+        }
         chain
     }
 
@@ -315,7 +311,7 @@ impl<'i> Tree<'i> {
     }
 
     /// Puts what a compaction removed in front of a path that begins at one.
-    fn prepend_compacted(&self, path: &mut Vec<u32>) {
+    pub(super) fn prepend_compacted(&self, path: &mut Vec<u32>) {
         let mut inside = Bits::new(self.index.row_count());
         for node in &*path {
             inside.add(*node);
@@ -342,7 +338,12 @@ impl<'i> Tree<'i> {
     /// The node that an entry names as its parent in the file.
     pub(super) fn original_parent(&self, node: u32) -> Option<u32> {
         let row = self.row(node);
-        if row.has(row::HAS_PARENT) { self.find_near(node, row.parent) } else { None }
+        let key = self.index.parent_key(row)?;
+        match row.parent.place() {
+            // Mostly just before, so that it need not be searched.
+            ParentPlace::Row(at) if self.is_part(at) && !self.repeated.has(at) => Some(at),
+            _ => self.find(key),
+        }
     }
 
     /// The last entry before a compaction.
@@ -428,6 +429,22 @@ impl Boundary {
             Preserved::Messages { anchor, .. } | Preserved::Segment { anchor, .. } => Some(anchor),
         }
     }
+}
+
+/// Sorts entries by key and then by position.
+fn sorted_by_key(index: &Index, entries: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
+    // Sorted with a part of the key, because looking up a row for each comparison takes most of the
+    // time. This memory is free again when the conversation is chosen.
+    let mut keys: Vec<(u32, u32)> = Vec::with_capacity(entries.clone().count());
+    keys.extend(entries.map(|at| (index.rows[at].id.first_word(), at)));
+    keys.sort_unstable();
+    let mut order: Vec<u32> = Vec::with_capacity(keys.len());
+    for group in keys.chunk_by(|one, other| one.0 == other.0) {
+        let start = order.len();
+        order.extend(group.iter().map(|(_, at)| *at));
+        order[start..].sort_unstable_by_key(|at| (index.rows[*at].id, *at));
+    }
+    order
 }
 
 /// The children of the entries behind which a compaction preserved others. May list one that has

@@ -34,6 +34,17 @@ pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Subject>), String> 
     Ok((program("bench-cli"), subjects))
 }
 
+/// Builds or installs the subjects that read stored conversations: this SDK, Python, TypeScript.
+///
+/// # Errors
+///
+/// Returns an error when the build fails.
+pub fn build_history() -> Result<[Subject; 3], String> {
+    cargo(&["--bin", "history", "--features", "history"])?;
+    let kit = native("history", "this SDK".to_owned());
+    Ok([kit, official::python_history(), official::typescript_history()])
+}
+
 fn native(name: &'static str, title: String) -> Subject {
     let command = vec![program(name)];
     Subject { name, title, program: Ok(Program { command, variables: Vec::new() }) }

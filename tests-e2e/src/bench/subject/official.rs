@@ -30,6 +30,18 @@ pub(super) fn typescript() -> Subject {
     Subject { name: "typescript", title, program: availability(typescript_program()) }
 }
 
+/// The TypeScript SDK on stored conversations, which needs no other package.
+pub(super) fn typescript_history() -> Subject {
+    let program = || {
+        let sdk = official::typescript_package()?.join("sdk.mjs");
+        let node = interpreter("node", &["-p", "process.execPath"])?;
+        let command = vec![node, root().join("benches/typescript/history.mjs")];
+        Ok(Program { command, variables: vec![("BENCH_SDK", sdk)] })
+    };
+    let title = format!("TypeScript SDK {}", official::version(Source::TypeScript));
+    Subject { name: "typescript", title, program: availability(program()) }
+}
+
 fn typescript_program() -> Result<Program, InstallError> {
     let sdk = official::typescript_package()?.join("sdk.mjs");
     let zod = ZOD.install()?.join("node_modules/zod/index.js");
@@ -45,10 +57,16 @@ fn typescript_program() -> Result<Program, InstallError> {
 
 pub(super) fn python() -> Subject {
     let title = format!("Python SDK {}", official::version(Source::Python));
-    Subject { name: "python", title, program: availability(python_program()) }
+    Subject { name: "python", title, program: availability(python_program("subject.py")) }
 }
 
-fn python_program() -> Result<Program, InstallError> {
+/// The Python SDK on stored conversations.
+pub(super) fn python_history() -> Subject {
+    let title = format!("Python SDK {}", official::version(Source::Python));
+    Subject { name: "python", title, program: availability(python_program("history.py")) }
+}
+
+fn python_program(script: &str) -> Result<Program, InstallError> {
     let mut path = official::python_sources()?.join("src").into_os_string();
     let python = interpreter("python3", &["-c", "import sys; print(sys.executable)"])?;
     let abi = stdout_of("python3", &["-c", "import sys; print(sys.implementation.cache_tag)"])?;
@@ -66,7 +84,7 @@ fn python_program() -> Result<Program, InstallError> {
     })?;
     path.push(":");
     path.push(needs.join("packages"));
-    let command = vec![python, root().join("benches/python/subject.py")];
+    let command = vec![python, root().join("benches/python").join(script)];
     Ok(Program { command, variables: vec![("PYTHONPATH", path.into())] })
 }
 

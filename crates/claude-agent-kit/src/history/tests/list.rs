@@ -1,6 +1,8 @@
 //! Lists and infos.
 
 use super::*;
+#[cfg(unix)]
+use crate::history::file::counted;
 
 #[tokio::test]
 async fn sessions_are_listed_by_modification_time_in_pages() {
@@ -19,6 +21,26 @@ async fn sessions_are_listed_by_modification_time_in_pages() {
     assert!(!page.has_more);
     let page = fixture.history.list(ListFilter::new().limit(0)).await.unwrap();
     assert!(page.sessions.is_empty());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_page_reads_the_ends_of_its_own_transcripts_only() {
+    let fixture = Fixture::new();
+    let mut lines = conversation(100, &fixture.work());
+    for line in &mut lines {
+        line["padding"] = json!("x".repeat(5000));
+    }
+    let paths: Vec<_> = (0..5).map(|number| fixture.write(number, &lines)).collect();
+    for (path, time) in paths.iter().zip(1_000_000..) {
+        assert!(path.metadata().unwrap().len() > 1_000_000);
+        set_modified(path, time);
+        counted::take(path);
+    }
+    let page = fixture.history.list(ListFilter::new().limit(2)).await.unwrap();
+    assert_eq!(ids(&page), [id(4), id(3)]);
+    let read: Vec<usize> = paths.iter().map(|path| counted::take(path)).collect();
+    assert_eq!(read, [0, 0, 0, 131_072, 131_072]);
 }
 
 #[tokio::test]

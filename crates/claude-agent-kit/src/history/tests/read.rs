@@ -1,6 +1,8 @@
 //! Messages, entries, issues and subagents.
 
 use super::*;
+#[cfg(unix)]
+use crate::history::file::counted;
 
 #[tokio::test]
 async fn messages_are_streamed_in_order_and_in_pages() {
@@ -55,6 +57,28 @@ async fn last_messages_equal_the_end_of_all_messages() {
             last.iter().map(|message| message.content().unwrap().to_text()).collect();
         assert_eq!(last, all[all.len().saturating_sub(count)..], "{count}");
     }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn last_messages_read_the_end_of_a_long_transcript_only() {
+    let fixture = Fixture::new();
+    let mut lines = conversation(4000, &fixture.work());
+    for line in &mut lines {
+        line["padding"] = json!("x".repeat(2000));
+    }
+    let path = fixture.write(1, &lines);
+    let size = usize::try_from(path.metadata().unwrap().len()).unwrap();
+    assert!(size > 16 * 1024 * 1024);
+    let filter = MessageFilter::default();
+    counted::take(&path);
+    assert_eq!(fixture.history.last_messages(&id(1), 10, filter).await.unwrap().len(), 10);
+    let read = counted::take(&path);
+    assert!(read < 2 * 1024 * 1024, "{read} of {size} bytes");
+    // Once for the index and once for the messages.
+    assert_eq!(texts(fixture.history.messages(&id(1), filter).await.unwrap()).await.len(), 8000);
+    let read = counted::take(&path);
+    assert!((2 * size - 4096..2 * size + size / 10).contains(&read), "{read} of {size} bytes");
 }
 
 #[tokio::test]

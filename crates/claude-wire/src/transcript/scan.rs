@@ -1,0 +1,435 @@
+//! A cursor over the JSON of a record that reads little of it and skips the rest quickly.
+//!
+//! Accepts what `serde_json` accepts: strings that are skipped may hold invalid UTF-8 and lone
+//! surrogate escapes, those that are read may not.
+
+use std::borrow::Cow;
+
+use serde::de::{Deserialize, IgnoredAny};
+
+/// Why a record cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScanError {
+    /// The bytes end within the record.
+    Eof,
+    /// The bytes are not JSON.
+    Syntax,
+}
+
+pub(super) type Result<T> = std::result::Result<T, ScanError>;
+
+/// The JSON text of a value, which may hold invalid UTF-8.
+pub(super) type Raw<'a> = &'a [u8];
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// How many bytes were read.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The first byte of the next token.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Result<u8> {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(byte);
+            }
+            self.at += 1;
+        }
+        Err(ScanError::Eof)
+    }
+
+    #[inline]
+    fn expect(&mut self, byte: u8) -> Result<()> {
+        if self.peek()? != byte {
+            return Err(ScanError::Syntax);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Reads the next key of an object, whose `{` is next if `is_first`; `None` at its end.
+    #[inline]
+    pub(super) fn key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>> {
+        if is_first {
+            self.expect(b'{')?;
+        }
+        if !self.next_element(b'}', is_first)? {
+            return Ok(None);
+        }
+        let key = self.text()?;
+        self.expect(b':')?;
+        Ok(Some(key))
+    }
+
+    /// Returns whether an array, whose `[` is next if `is_first`, has another item.
+    pub(super) fn item(&mut self, is_first: bool) -> Result<bool> {
+        if is_first {
+            self.expect(b'[')?;
+        }
+        self.next_element(b']', is_first)
+    }
+
+    #[inline]
+    fn next_element(&mut self, end: u8, is_first: bool) -> Result<bool> {
+        let next = self.peek()?;
+        if next == end {
+            self.at += 1;
+            return Ok(false);
+        }
+        if is_first {
+            return Ok(true);
+        }
+        self.expect(b',')?;
+        // No comma at the end.
+        if self.peek()? == end { Err(ScanError::Syntax) } else { Ok(true) }
+    }
+
+    /// Reads a string, with its escapes resolved.
+    fn text(&mut self) -> Result<Cow<'a, str>> {
+        let (raw, has_escapes) = self.string()?;
+        if has_escapes {
+            return serde_json::from_slice(raw).map(Cow::Owned).map_err(|_| ScanError::Syntax);
+        }
+        let inner = &raw[1..raw.len() - 1];
+        std::str::from_utf8(inner).map(Cow::Borrowed).map_err(|_| ScanError::Syntax)
+    }
+
+    /// Skips a string and returns it with its quotes, and whether it holds escapes.
+    #[inline]
+    pub(super) fn string(&mut self) -> Result<(Raw<'a>, bool)> {
+        if self.peek()? != b'"' {
+            return Err(ScanError::Syntax);
+        }
+        let start = self.at;
+        self.at += 1;
+        let mut has_escapes = false;
+        loop {
+            self.at += plain_length(&self.bytes[self.at..]);
+            match self.bytes.get(self.at) {
+                None => return Err(ScanError::Eof),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok((&self.bytes[start..self.at], has_escapes));
+                }
+                Some(b'\\') => {
+                    has_escapes = true;
+                    self.escape()?;
+                }
+                // A control character.
+                Some(_) => return Err(ScanError::Syntax),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<()> {
+        self.at += 2;
+        match self.bytes.get(self.at - 1) {
+            None => Err(ScanError::Eof),
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(()),
+            Some(b'u') => {
+                let digits = self.bytes.get(self.at..self.at + 4).ok_or(ScanError::Eof)?;
+                self.at += 4;
+                if digits.iter().all(u8::is_ascii_hexdigit) {
+                    Ok(())
+                } else {
+                    Err(ScanError::Syntax)
+                }
+            }
+            Some(_) => Err(ScanError::Syntax),
+        }
+    }
+
+    /// Skips a value and returns its text.
+    pub(super) fn raw(&mut self) -> Result<Raw<'a>> {
+        self.peek()?;
+        let start = self.at;
+        self.skip()?;
+        Ok(&self.bytes[start..self.at])
+    }
+
+    /// Skips a value.
+    #[inline]
+    pub(super) fn skip(&mut self) -> Result<()> {
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b'{' | b'[' => self.skip_nested(),
+            _ => self.scalar(),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<()> {
+        match self.peek()? {
+            b'n' => self.literal(b"null"),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            _ => self.number(),
+        }
+    }
+
+    fn literal(&mut self, literal: &[u8]) -> Result<()> {
+        for byte in literal {
+            match self.bytes.get(self.at) {
+                None => return Err(ScanError::Eof),
+                Some(found) if found == byte => self.at += 1,
+                Some(_) => return Err(ScanError::Syntax),
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<()> {
+        self.at += usize::from(self.bytes[self.at] == b'-');
+        if self.bytes.get(self.at) == Some(&b'0') {
+            self.at += 1;
+            if self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+                return Err(ScanError::Syntax);
+            }
+        } else {
+            self.digits()?;
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.bytes.get(self.at) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    /// Skips at least one digit. A number that is cut off is a syntax error, as for `serde_json`.
+    fn digits(&mut self) -> Result<()> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        if count == 0 { Err(ScanError::Syntax) } else { Ok(()) }
+    }
+
+    /// Skips an object or an array.
+    fn skip_nested(&mut self) -> Result<()> {
+        let start = self.at;
+        // The open brackets, one bit each: whether it is an object. The lowest bit is the innermost.
+        let (mut open, mut depth, mut is_first) = (0_u64, 0_u32, true);
+        loop {
+            if is_first {
+                if depth == u64::BITS {
+                    return self.skip_deep(start);
+                }
+                open = open << 1 | u64::from(self.bytes[self.at] == b'{');
+                depth += 1;
+                self.at += 1;
+            }
+            let is_object = open & 1 == 1;
+            if !self.next_element(if is_object { b'}' } else { b']' }, is_first)? {
+                open >>= 1;
+                depth -= 1;
+                is_first = false;
+                if depth == 0 {
+                    return Ok(());
+                }
+                continue;
+            }
+            if is_object {
+                self.string()?;
+                self.expect(b':')?;
+            }
+            match self.peek()? {
+                b'{' | b'[' => is_first = true,
+                b'"' => {
+                    self.string()?;
+                    is_first = false;
+                }
+                _ => {
+                    self.scalar()?;
+                    is_first = false;
+                }
+            }
+        }
+    }
+
+    /// Skips a value that is nested deeper than bits can count.
+    #[cold]
+    fn skip_deep(&mut self, start: usize) -> Result<()> {
+        let mut values = serde_json::Deserializer::from_slice(&self.bytes[start..]);
+        match IgnoredAny::deserialize(&mut values) {
+            Ok(_) => {
+                self.at = start + values.into_iter::<IgnoredAny>().byte_offset();
+                Ok(())
+            }
+            Err(error) if error.is_eof() => Err(ScanError::Eof),
+            Err(_) => Err(ScanError::Syntax),
+        }
+    }
+}
+
+/// How many bytes at the start are neither a quote, a backslash nor a control character.
+#[inline]
+fn plain_length(bytes: &[u8]) -> usize {
+    /// Most strings are shorter: names and identifiers.
+    const SHORT: usize = 48;
+    let length = plain_words(&bytes[..bytes.len().min(SHORT)]);
+    if length < SHORT { length } else { SHORT + plain_blocks(&bytes[SHORT..]) }
+}
+
+/// As [`plain_length`], for long text.
+fn plain_blocks(bytes: &[u8]) -> usize {
+    /// The compiler turns a block of this size into a few vector instructions.
+    const BLOCK: usize = 64;
+    // Numbers instead of booleans, which would be compared one after the other.
+    let special =
+        |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
+    let is_plain =
+        |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | special(*byte)) == 0;
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
+    plain + plain_words(&bytes[plain..])
+}
+
+/// As [`plain_length`], for short text.
+#[inline]
+fn plain_words(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quote = word ^ (ONES * u64::from(b'"'));
+        let slash = word ^ (ONES * u64::from(b'\\'));
+        let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+        // A borrow may mark bytes behind the first one that counts, never before it.
+        let found = (below(word, 0x20) | below(quote, 1) | below(slash, 1)) & HIGH;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..0x20);
+    words.len() * 8 + rest.iter().take_while(is_plain).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::{Deserialize, IgnoredAny};
+
+    use super::{ScanError, Scanner};
+
+    fn skip(bytes: &[u8]) -> Result<usize, ScanError> {
+        let mut scanner = Scanner::new(bytes);
+        scanner.skip().map(|()| scanner.position())
+    }
+
+    fn skip_with_serde(bytes: &[u8]) -> Result<usize, ScanError> {
+        let mut values = serde_json::Deserializer::from_slice(bytes);
+        match IgnoredAny::deserialize(&mut values) {
+            Ok(_) => Ok(values.into_iter::<IgnoredAny>().byte_offset()),
+            Err(error) if error.is_eof() => Err(ScanError::Eof),
+            Err(_) => Err(ScanError::Syntax),
+        }
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8]) {
+        assert_eq!(skip(bytes), skip_with_serde(bytes), "{}", bytes.escape_ascii());
+    }
+
+    #[test]
+    fn values_are_skipped_as_by_serde_json() {
+        let long = format!("\"{}\"", "a".repeat(100));
+        let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
+        let open = "{\"a\":".repeat(70);
+        for text in [
+            "null",
+            "nul",
+            "nulk",
+            "true",
+            "false ",
+            "0",
+            "01",
+            "-",
+            "-0",
+            "1.",
+            "1.5",
+            "1.5e",
+            "1e+",
+            "1e-3",
+            "1E5",
+            "-a",
+            "+1",
+            "",
+            " ",
+            "[",
+            "]",
+            "[]",
+            "[1]",
+            "[1,]",
+            "[1 2]",
+            "[,]",
+            "{}",
+            "{,}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1,"b":[{}]} x"#,
+            "{1:2}",
+            r#""\n\u00e9\ud800""#,
+            r#""\x""#,
+            r#""\u12""#,
+            r#""\u12g4""#,
+            r#""\"#,
+            "\"\t\"",
+            r#"{"a":[1,{"b":"}]"}],"c":null}"#,
+            "[}",
+            "{]",
+            &long,
+            &deep,
+            &open,
+        ] {
+            check(text.as_bytes());
+        }
+        check(b"\"\xff\"");
+    }
+
+    #[test]
+    fn every_special_byte_ends_a_plain_run_at_every_position() {
+        for at in 0..200 {
+            for special in [b'"', b'\\', 0, 0x1f] {
+                let mut bytes = vec![b'a'; 210];
+                bytes[at] = special;
+                assert_eq!(super::plain_length(&bytes), at);
+            }
+        }
+        assert_eq!(super::plain_length(&[0xff; 177]), 177);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_values_are_skipped_as_by_serde_json(
+            text in "[\\[\\]{}:,\"\\\\ a0-9.eE+-]{0,24}",
+            value in r#"(\{"a":(1|"b\\\\n"|\[null,-1.5e3\]|\{"c":\{\}\})(,"d":true){0,2}\}){1,2}"#,
+            cut in 0_usize..40,
+            place in 0_usize..40,
+            byte in any::<u8>(),
+        ) {
+            check(text.as_bytes());
+            let mut bytes = value.into_bytes();
+            check(&bytes[..cut.min(bytes.len())]);
+            let place = place.min(bytes.len() - 1);
+            bytes[place] = byte;
+            check(&bytes);
+        }
+    }
+}
