@@ -137,9 +137,12 @@ impl Tree<'_> {
         let chain = last.map(|last| self.chain(last)).unwrap_or_default();
         let locals = self.local_commands(&chain);
         let prompts = self.shown_prompts(&chain, chain.len(), &locals);
-        let filter = MessageFilter::default();
         self.shown_messages(Vec::new(), chain, &locals, |at, row| {
-            role(row, prompts.has(at), filter)
+            role_of(row).filter(|role| match role {
+                MessageRole::User | MessageRole::Assistant => true,
+                MessageRole::QueuedPrompt => prompts.has(at),
+                MessageRole::System => false,
+            })
         })
     }
 
