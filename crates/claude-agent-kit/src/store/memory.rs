@@ -156,8 +156,8 @@ impl StoredProject {
         Ok(appended)
     }
 
-    fn list(&self, list: &List<'_>) -> Result<SessionList, StoreError> {
-        let end = match list.cursor {
+    fn list(&self, request: &List<'_>) -> Result<SessionList, StoreError> {
+        let end = match request.cursor {
             Some(cursor) => Bound::Excluded(
                 read_cursor(cursor).ok_or_else(|| StoreError::invalid_cursor(cursor))?,
             ),
@@ -165,7 +165,7 @@ impl StoredProject {
         };
         let mut listed = self.listed.range((Bound::Unbounded, end)).rev();
         let mut rows = Vec::new();
-        for (modified_ms, id) in listed.by_ref().take(list.limit.max(1)) {
+        for (modified_ms, id) in listed.by_ref().take(request.limit.max(1)) {
             let Some(session) = self.sessions.get(id) else { continue };
             let last = session.last_of_main().unwrap_or_default();
             rows.push(SessionRow::new(id.clone(), *modified_ms, last, session.summary.clone()));
@@ -177,12 +177,11 @@ impl StoredProject {
 
     fn delete(&mut self, key: &SessionKey, subpath: Option<&Subpath>) {
         let Some(session) = self.sessions.get_mut(key.session()) else { return };
-        match subpath {
-            Some(subpath) => session.remove(subpath),
-            None => {
-                self.listed.remove(&(session.modified_ms, key.session().clone()));
-                session.clear();
-            }
+        if let Some(subpath) = subpath {
+            session.remove(subpath);
+        } else {
+            self.listed.remove(&(session.modified_ms, key.session().clone()));
+            session.clear();
         }
     }
 }
