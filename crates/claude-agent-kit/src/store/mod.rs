@@ -49,6 +49,7 @@ mod request;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 pub use entry::{EntryId, NewEntry, Occurrences, StoredEntry};
 pub use error::{StoreError, StoreErrorKind};
@@ -135,4 +136,35 @@ pub trait SessionStore: Send + Sync + 'static {
         key: &'a SessionKey,
         subpath: Option<&'a Subpath>,
     ) -> StoreFuture<'a, ()>;
+}
+
+/// A shared store is a store.
+impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
+    fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
+        (**self).claim(key)
+    }
+
+    fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
+        (**self).append(key, append)
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
+        (**self).load(key, load)
+    }
+
+    fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
+        (**self).list(project, list)
+    }
+
+    fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
+        (**self).subpaths(key)
+    }
+
+    fn delete<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        subpath: Option<&'a Subpath>,
+    ) -> StoreFuture<'a, ()> {
+        (**self).delete(key, subpath)
+    }
 }
