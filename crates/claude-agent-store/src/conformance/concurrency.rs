@@ -11,6 +11,9 @@ const TASKS: u32 = 16;
 const APPENDS: u32 = 12;
 const ENTRIES: u32 = 3;
 
+/// The appends of an owner that waits to be rejected.
+const MAX_APPENDS: u32 = 2_000;
+
 /// Appends the batches of one task: entries `[task, append, number]`.
 async fn append_batches(fixture: Fixture, task: u32) -> Outcome {
     for append in 0..APPENDS {
@@ -153,17 +156,17 @@ pub(super) async fn nothing_of_an_earlier_owner_is_stored_after_a_claim(
         let epoch = fixture.store.claim(&fixture.key).await?;
         let (start, owner) = (number, fixture.clone());
         let writer = tokio::spawn(async move {
-            for number in start.. {
+            for number in start..start + MAX_APPENDS {
                 match owner.append_as(epoch, &entries(&[&number.to_string()])).await {
                     Ok(_) => tokio::task::yield_now().await,
                     Err(error) if error.kind() == StoreErrorKind::Superseded => return Ok(number),
                     Err(error) => return Err(Failure::from(error)),
                 }
             }
-            Ok(start)
+            Err(Failure("the earlier owner was not rejected".to_owned()))
         });
         while fixture.texts(Load::all()).await?.len() < start as usize + 3 {
-            ensure!(!writer.is_finished(), "the owner of the session was rejected");
+            ensure!(!writer.is_finished(), "the entries of the owner are not stored");
             tokio::task::yield_now().await;
         }
         fixture.store.claim(&fixture.key).await?;

@@ -113,6 +113,7 @@ impl Fixture {
         let mut entries: Vec<StoredEntry> = Vec::new();
         loop {
             let page = self.store.load(key, load).await?;
+            ensure!(!page.more || !page.entries.is_empty(), "an empty page has a next one");
             for entry in page.entries {
                 ensure!(
                     entry.sequence > load.after,
@@ -141,6 +142,7 @@ impl Fixture {
                 "an empty page of sessions has a next one"
             );
             rows.extend(page.sessions);
+            ensure!(rows.len() < 10_000, "the pages of sessions do not end");
             match page.next {
                 Some(next) => cursor = Some(next),
                 None => return Ok(rows),

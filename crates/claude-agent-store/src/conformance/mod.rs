@@ -52,11 +52,15 @@ mod summaries;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use claude_agent_kit::store::SessionStore;
 
 use self::fixture::{Failure, Fixture, Outcome};
 pub use self::report::{CheckReport, Report};
+
+/// A check that takes longer has failed. Far more than a slow store needs.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A check: its name, the number of the official check that it covers, and its code.
 struct Check {
@@ -158,20 +162,25 @@ checks! {
 
 /// Runs every check on a store of its own and returns the results.
 ///
-/// Takes about a minute on a slow store. A check that panics has failed.
+/// A check has failed if it panics, or if it has no result after five minutes. A multi-threaded runtime finds
+/// more faults of concurrent requests.
 ///
 /// # Panics
-/// Panics outside of a Tokio runtime.
+/// Panics outside of a Tokio runtime with time enabled.
 pub async fn run<S: SessionStore>(make: impl AsyncFn() -> S) -> Report {
     let mut checks = Vec::with_capacity(CHECKS.len());
     for check in CHECKS {
         let store: Arc<dyn SessionStore> = Arc::new(make().await);
         // In a task of its own, so that a panic of the store fails one check.
-        let outcome = tokio::spawn((check.run)(Fixture::new(store))).await;
-        let failure = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(Failure(text))) => Some(text),
-            Err(error) => Some(format!("the check panicked: {error}")),
+        let mut task = tokio::spawn((check.run)(Fixture::new(store)));
+        let failure = match tokio::time::timeout(TIMEOUT, &mut task).await {
+            Ok(Ok(Ok(()))) => None,
+            Ok(Ok(Err(Failure(text)))) => Some(text),
+            Ok(Err(error)) => Some(format!("the check panicked: {error}")),
+            Err(_) => {
+                task.abort();
+                Some(format!("no result within {TIMEOUT:?}"))
+            }
         };
         checks.push(CheckReport { name: check.name, official: check.official, failure });
     }
