@@ -22,8 +22,12 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "encryption")]
+mod encryption;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(feature = "encryption")]
+pub use encryption::{Encrypted, EncryptionKey, Keyring};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
