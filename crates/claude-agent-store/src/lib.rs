@@ -31,3 +31,8 @@ mod sqlite;
 pub use encryption::{Encrypted, EncryptionKey, Keyring};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
+
+/// Compiles the example of the README.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -285,7 +285,7 @@ impl SessionStore for FaultyStore {
             let key = self.key(key);
             match (self.fault, subpath) {
                 (Fault::ForgetsDeleted, None) => {
-                    *self.replaced.lock().unwrap() = MemoryStore::new()
+                    *self.replaced.lock().unwrap() = MemoryStore::new();
                 }
                 (Fault::NoCascade, None) => {
                     let mut load = Load::all();
@@ -308,14 +308,13 @@ impl SessionStore for FaultyStore {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_fault_is_detected_by_its_checks() {
     for (fault, checks) in FAULTS {
-        println!("{fault:?}");
         let report = conformance::run(async || FaultyStore::new(*fault)).await;
         assert!(!report.is_success());
         let failed: Vec<&str> = report
             .checks()
             .iter()
             .filter(|check| check.failure().is_some())
-            .map(|check| check.name())
+            .map(conformance::CheckReport::name)
             .collect();
         for check in *checks {
             assert!(failed.contains(check), "{fault:?} is not detected by {check}: {failed:?}");

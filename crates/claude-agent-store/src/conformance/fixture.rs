@@ -178,17 +178,14 @@ pub(super) fn id(number: u32) -> String {
     format!("{number:08x}-0000-4000-8000-000000000000")
 }
 
-#[allow(clippy::expect_used, reason = "the keys of the suite are valid")]
 pub(super) fn project(scope: &str, project: &str) -> ProjectKey {
     ProjectKey::new(scope, project).expect("a valid key")
 }
 
-#[allow(clippy::expect_used, reason = "the keys of the suite are valid")]
 pub(super) fn session(project: &ProjectKey, number: u32) -> SessionKey {
     project.session(&*id(number)).expect("a valid session ID")
 }
 
-#[allow(clippy::expect_used, reason = "the subpaths of the suite are valid")]
 pub(super) fn subpath(text: &str) -> Subpath {
     Subpath::new(text).expect("a valid subpath")
 }
@@ -199,7 +196,6 @@ pub(super) fn entry(text: &str) -> NewEntry {
 }
 
 /// Returns an entry of a transcript.
-#[allow(clippy::expect_used, reason = "the entries of the suite are JSON")]
 pub(super) fn entry_of(subpath: Option<&Subpath>, text: &str) -> NewEntry {
     NewEntry::new(subpath.cloned(), text, 0).expect("a JSON value")
 }

@@ -99,7 +99,7 @@ pub(super) async fn longest_keys_are_accepted(fixture: Fixture) -> Outcome {
         let key = session(&project(text, text), 1);
         let expected = [number.to_string(), "0".to_owned()];
         expect("the entries", &fixture.texts_of(&key).await?, &expected)?;
-        expect("the subpaths", &fixture.store.subpaths(&key).await?, &[name.clone()])?;
+        expect("the subpaths", &fixture.store.subpaths(&key).await?, &std::slice::from_ref(&name))?;
     }
     Ok(())
 }

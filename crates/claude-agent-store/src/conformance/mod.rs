@@ -52,7 +52,7 @@ mod summaries;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use claude_agent_kit::store::SessionStore;
 
@@ -172,6 +172,7 @@ pub async fn run<S: SessionStore>(make: impl AsyncFn() -> S) -> Report {
     for check in CHECKS {
         let store: Arc<dyn SessionStore> = Arc::new(make().await);
         // In a task of its own, so that a panic of the store fails one check.
+        let start = Instant::now();
         let mut task = tokio::spawn((check.run)(Fixture::new(store)));
         let failure = match tokio::time::timeout(TIMEOUT, &mut task).await {
             Ok(Ok(Ok(()))) => None,
@@ -182,7 +183,8 @@ pub async fn run<S: SessionStore>(make: impl AsyncFn() -> S) -> Report {
                 Some(format!("no result within {TIMEOUT:?}"))
             }
         };
-        checks.push(CheckReport { name: check.name, official: check.official, failure });
+        let (name, official, duration) = (check.name, check.official, start.elapsed());
+        checks.push(CheckReport { name, official, failure, duration });
     }
     Report { checks }
 }

@@ -1,6 +1,7 @@
 //! The results of a run.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The results of all checks.
 #[derive(Clone, Debug)]
@@ -15,6 +16,7 @@ pub struct CheckReport {
     pub(super) name: &'static str,
     pub(super) official: Option<u8>,
     pub(super) failure: Option<String>,
+    pub(super) duration: Duration,
 }
 
 impl Report {
@@ -61,6 +63,11 @@ impl CheckReport {
     /// Returns the number of the official check that this one covers: 1 to 14.
     pub fn official(&self) -> Option<u8> {
         self.official
+    }
+
+    /// Returns how long the check took.
+    pub fn duration(&self) -> Duration {
+        self.duration
     }
 
     /// Returns the reason of the failure, or `None` if the check passed.

@@ -102,10 +102,7 @@ impl<'a> SessionCipher<'a> {
         let parts: Vec<String> = id
             .as_str()
             .split('.')
-            .map(|part| match is_digest(part) {
-                true => self.code(subpath, part),
-                false => part.to_owned(),
-            })
+            .map(|part| if is_digest(part) { self.code(subpath, part) } else { part.to_owned() })
             .collect();
         EntryId::new(&parts.join("."))
     }
@@ -121,7 +118,8 @@ impl<'a> SessionCipher<'a> {
             digest,
         ]));
         let code = mac.finalize().into_bytes();
-        code.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        let digits = code.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
+        digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
     }
 
     /// Returns the data that binds a text to its place, so that a store cannot exchange texts.

@@ -1,6 +1,6 @@
 //! The thread of a store and its queue.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use claude_agent_kit::store::StoreError;
@@ -28,7 +28,7 @@ impl Jobs {
             Ok(connection) => {
                 // Without a caller, the queue is closed and the thread ends.
                 drop(opened.send(Ok(())));
-                serve(connection, jobs, options.path);
+                serve(connection, jobs, &options.path);
             }
             Err(error) => {
                 drop(opened.send(Err(error)));
@@ -120,7 +120,7 @@ where
 }
 
 /// Runs requests until all handles of the store are dropped.
-fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, path: PathBuf) {
+fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, path: &Path) {
     let mut next = None;
     while let Some(mut job) = next.take().or_else(|| jobs.blocking_recv()) {
         if job.is_abandoned() {
@@ -128,7 +128,7 @@ fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, pat
         }
         if !job.is_write() {
             let result = job.run(&connection);
-            job.finish(result.map_err(|error| errors::database(&path, error)));
+            job.finish(result.map_err(|error| errors::database(path, error)));
             continue;
         }
         let mut group = vec![job];
@@ -143,7 +143,7 @@ fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, pat
                 Err(_) => break,
             }
         }
-        write(&mut connection, group, &path);
+        write(&mut connection, group, path);
     }
 }
 
@@ -151,7 +151,9 @@ fn serve(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, pat
 /// gets its own transaction, so that one of them cannot fail the others.
 fn write(connection: &mut Connection, mut group: Vec<Box<dyn Job>>, path: &Path) {
     if group.len() > 1 && commit(connection, &mut group).is_ok() {
-        group.into_iter().for_each(|job| job.finish(Ok(())));
+        for job in group {
+            job.finish(Ok(()));
+        }
         return;
     }
     for job in group {
@@ -202,8 +204,9 @@ mod tests {
         let mut waiting = Vec::new();
         for number in 0..100 {
             let (jobs, ran) = (jobs.clone(), ran.clone());
-            let mut request =
-                Box::pin(async move { jobs.write(move |_| Ok(ran.send(number).unwrap())).await });
+            let mut request = Box::pin(async move {
+                jobs.write(move |_| ran.send(number).map_err(|_| errors::gone().into())).await
+            });
             let mut context = Context::from_waker(Waker::noop());
             assert!(request.as_mut().poll(&mut context).is_pending());
             waiting.push(request);

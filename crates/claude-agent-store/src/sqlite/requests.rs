@@ -196,12 +196,11 @@ fn insert(
     let mut inserted = Inserted { last, main_last: None, skipped: 0, sequences };
     for entry in entries {
         let subpath = entry.subpath().map(Subpath::as_str).unwrap_or_default();
-        let transcript = match transcripts.get(subpath) {
-            Some(id) => *id,
-            None => {
-                let id = find_or_create_transcript(connection, session, subpath)?;
-                *transcripts.entry(subpath).or_insert(id)
-            }
+        let transcript = if let Some(id) = transcripts.get(subpath) {
+            *id
+        } else {
+            let id = find_or_create_transcript(connection, session, subpath)?;
+            *transcripts.entry(subpath).or_insert(id)
         };
         let (id, next) = (entry.id().as_str(), inserted.last + 1);
         let is_new = insert.execute(params![session, transcript, next, id, &**entry.text()])? == 1;
