@@ -1,6 +1,6 @@
 //! Passes messages from the driver to the readers.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::lock::lock;
 use crate::panics::wake;
 use crate::permission::PermissionOrigin;
+use crate::wakers::Wakers;
 use crate::warning::Warning;
 
 /// The number of bytes a reader takes at a time: large enough to amortize the lock, small enough to ignore in limits.
@@ -46,7 +47,7 @@ impl Piece {
 pub(crate) struct LineMark {
     number: u32,
     /// Lines of the block that were reported. Freed with the last line of the block.
-    reported: Arc<Mutex<BTreeSet<u32>>>,
+    reported: Arc<Mutex<HashSet<u32>>>,
 }
 
 impl LineMark {
@@ -92,8 +93,7 @@ pub(crate) struct Feed {
 #[derive(Debug)]
 struct State {
     backlog: Backlog<Piece>,
-    /// Ordered, so that runs are reproducible.
-    readers: BTreeMap<Subscriber, Waker>,
+    readers: Wakers<Subscriber>,
     /// Warnings of the start that have not been read yet.
     start: Vec<Warning>,
     /// The waker of the driver, while it must not read.
@@ -109,7 +109,7 @@ impl Feed {
     pub(crate) fn new(limits: BacklogLimits) -> Self {
         let state = State {
             backlog: Backlog::new(limits),
-            readers: BTreeMap::new(),
+            readers: Wakers::default(),
             start: Vec::new(),
             driver: None,
             has_waiters: false,
@@ -151,7 +151,7 @@ impl Feed {
     pub(crate) fn finish(&self, reader: Subscriber) {
         let mut state = self.lock();
         state.backlog.finish(reader);
-        let waiting = state.readers.remove(&reader);
+        let waiting = state.readers.remove(reader);
         drop(state);
         wake(waiting);
     }
@@ -159,7 +159,7 @@ impl Feed {
     pub(crate) fn unsubscribe(&self, reader: Subscriber) {
         let mut state = self.lock();
         state.backlog.unsubscribe(reader);
-        state.readers.remove(&reader);
+        state.readers.remove(reader);
         let driver = state.driver_that_may_read();
         drop(state);
         wake(driver);
@@ -206,7 +206,7 @@ impl Feed {
         let mut state = self.lock();
         let taken = state.backlog.take(reader, BATCH_BYTES, into);
         if let BacklogRead::Empty = taken {
-            state.readers.insert(reader, context.waker().clone());
+            state.readers.insert(reader, context);
         }
         // Both a reader that found nothing and one that made room allow the driver to read.
         let driver = state.driver_that_may_read();
@@ -277,7 +277,7 @@ impl State {
 
     /// Takes the wakers of all waiting readers; a spurious wake-up is cheap.
     fn hungry_readers(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.readers).into_values().collect()
+        self.readers.take_all()
     }
 }
 

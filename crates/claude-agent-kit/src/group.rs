@@ -1,6 +1,6 @@
 //! Groups of runs that are shut down together.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -62,7 +62,7 @@ struct Group {
 struct State {
     is_closed: bool,
     /// `None` while a run is being started.
-    runs: BTreeMap<u64, Option<CommandSender>>,
+    runs: HashMap<u64, Option<CommandSender>>,
     next: u64,
 }
 
@@ -128,8 +128,10 @@ impl Group {
         let mut state = lock(&self.state);
         state.is_closed |= closes;
         let is_closed = state.is_closed;
-        let runs: Vec<_> = state.runs.iter().map(|(number, run)| (*number, run.clone())).collect();
+        let mut runs: Vec<_> =
+            state.runs.iter().map(|(number, run)| (*number, run.clone())).collect();
         drop(state);
+        runs.sort_unstable_by_key(|(number, _)| *number);
         let mut ending = Vec::new();
         for (number, run) in runs {
             if let Some(commands) = &run {

@@ -74,6 +74,7 @@ pub mod transport;
 mod turn;
 #[cfg(feature = "tools")]
 mod typed;
+mod wakers;
 mod warning;
 
 pub use callback::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};

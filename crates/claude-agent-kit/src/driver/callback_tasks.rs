@@ -1,6 +1,6 @@
 //! Runs callbacks, each in its own task or on its own blocking thread.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct CallbackTasks {
     session: SessionLink,
     reporter: Reporter,
     /// Ordered by key: callbacks are dropped in the order of their requests, so that runs are reproducible.
-    running: BTreeMap<CallbackKey, RunningCallback>,
+    running: HashMap<CallbackKey, RunningCallback>,
 }
 
 /// A running callback, and the means to cancel it.
@@ -59,7 +59,7 @@ impl CallbackTasks {
         });
         let commands = handles.commands.clone();
         let registry = registry.connect_servers(&commands);
-        Self { registry, runtime, commands, session, reporter, running: BTreeMap::new() }
+        Self { registry, runtime, commands, session, reporter, running: HashMap::new() }
     }
 
     /// Runs the callback for a request. Its outcome arrives as an event, exactly once.
@@ -120,7 +120,10 @@ impl CallbackTasks {
 
 impl Drop for CallbackTasks {
     fn drop(&mut self) {
-        for running in self.running.values() {
+        let mut keys: Vec<CallbackKey> = self.running.keys().copied().collect();
+        // Runs are reproducible.
+        keys.sort_unstable();
+        for running in keys.iter().filter_map(|key| self.running.get(key)) {
             running.cancel.cancel();
             if let Some(task) = &running.task {
                 task.abort();

@@ -1,6 +1,6 @@
 //! The turns for which the host holds a handle.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use claude_wire::id::MessageId;
 use claude_wire::session::TurnEnd;
@@ -10,7 +10,7 @@ use crate::turn::TurnSlot;
 
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    open: BTreeMap<MessageId, TurnSlot>,
+    open: HashMap<MessageId, TurnSlot>,
 }
 
 impl Turns {
@@ -54,7 +54,10 @@ impl Turns {
 
     /// Ends all turns when the run ends.
     pub(super) fn end_all(&mut self, feed: &Feed) {
-        for slot in std::mem::take(&mut self.open).into_values() {
+        let mut slots: Vec<TurnSlot> = self.open.drain().map(|(_, slot)| slot).collect();
+        // Runs are reproducible.
+        slots.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        for slot in slots {
             feed.finish(slot.reader);
         }
     }

@@ -3,7 +3,7 @@
 //! The session machine limits how many messages are handled at a time. Each is passed to its server
 //! with a timeout; a panic, an error or a cancellation ends it.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -52,7 +52,7 @@ pub(crate) struct Servers {
     /// The servers of the options, with unique names.
     offered: Vec<(String, Arc<dyn Server>)>,
     /// The connections of this session.
-    connected: BTreeMap<String, Connected>,
+    connected: HashMap<String, Connected>,
 }
 
 #[derive(Clone)]
@@ -100,7 +100,7 @@ impl Servers {
     /// Returns the problems of tools that the model would not be offered, or whose names collide.
     fn unreachable_tools(&self) -> Vec<String> {
         let mut reasons = Vec::new();
-        let mut taken: BTreeMap<String, &str> = BTreeMap::new();
+        let mut taken: HashMap<String, &str> = HashMap::new();
         for (name, server) in &self.offered {
             for tool in server.tools() {
                 if let Some(reason) = names::never_offered(name, &tool) {

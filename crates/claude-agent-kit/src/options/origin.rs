@@ -1,6 +1,6 @@
 //! The sources of option values.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl fmt::Display for Source {
 
 /// The sources of each option that was set; if several were combined, the lowest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Origins(BTreeMap<&'static str, Vec<Source>>);
+pub(crate) struct Origins(HashMap<&'static str, Vec<Source>>);
 
 impl Origins {
     pub(crate) fn replace(&mut self, option: &'static str, source: Source) {
@@ -115,7 +115,7 @@ impl Options {
         let given = TABLE.iter().filter(|row| !self.origins.of(row.name).is_empty());
         let mut lines: Vec<Line> = given
             .map(|row| {
-                let value = mask.apply(&(row.show)(self)).into_owned();
+                let value = mask.apply(&row.show(self)).into_owned();
                 (row.name, value, self.origins.of(row.name).to_vec())
             })
             .collect();

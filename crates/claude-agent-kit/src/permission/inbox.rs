@@ -1,6 +1,6 @@
 //! An inbox for permission requests that are answered by ID.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -68,9 +68,9 @@ struct State {
     capacity: usize,
     is_closed: bool,
     /// In the order of arrival.
-    pending: BTreeMap<u64, PendingRequest>,
+    pending: Vec<(u64, PendingRequest)>,
     /// The requests that `next` has not returned yet.
-    unseen: BTreeSet<u64>,
+    unseen: VecDeque<u64>,
     next_number: u64,
     /// The requests closed last, for the error of a late answer.
     closed: VecDeque<(String, Closed)>,
@@ -98,8 +98,8 @@ impl PermissionInbox {
         let state = State {
             capacity,
             is_closed: false,
-            pending: BTreeMap::new(),
-            unseen: BTreeSet::new(),
+            pending: Vec::new(),
+            unseen: VecDeque::new(),
             next_number: 0,
             closed: VecDeque::new(),
         };
@@ -143,7 +143,7 @@ impl PermissionInbox {
     /// when a page is reloaded. Requests that [`next`](Self::next) has returned are included.
     pub fn pending(&self) -> Vec<ToolRequest> {
         let state = lock(&self.0.0.state);
-        state.pending.values().map(|pending| pending.request.clone()).collect()
+        state.pending.iter().map(|(_, pending)| pending.request.clone()).collect()
     }
 
     /// Answers a request. Of several answers to one request the first counts.
@@ -206,8 +206,8 @@ impl Shared {
 
     fn take_unseen(&self) -> Option<ToolRequest> {
         let mut state = lock(&self.state);
-        let number = state.unseen.pop_first()?;
-        let request = state.pending.get(&number)?.request.clone();
+        let number = state.unseen.pop_front()?;
+        let request = state.pending[state.index_of(number)?].1.request.clone();
         let has_more = !state.unseen.is_empty();
         drop(state);
         if has_more {
@@ -234,9 +234,13 @@ impl State {
         let (response, receiver) = oneshot::channel();
         let number = self.next_number;
         self.next_number += 1;
-        self.pending.insert(number, PendingRequest { request, response });
-        self.unseen.insert(number);
+        self.pending.push((number, PendingRequest { request, response }));
+        self.unseen.push_back(number);
         Ok((number, receiver))
+    }
+
+    fn index_of(&self, number: u64) -> Option<usize> {
+        self.pending.binary_search_by_key(&number, |(number, _)| *number).ok()
     }
 
     fn number_of(&self, id: &str) -> Option<u64> {
@@ -245,8 +249,8 @@ impl State {
     }
 
     fn remove(&mut self, number: u64, how: Closed) -> Option<PendingRequest> {
-        let pending = self.pending.remove(&number)?;
-        self.unseen.remove(&number);
+        let (_, pending) = self.pending.remove(self.index_of(number)?);
+        self.unseen.retain(|unseen| *unseen != number);
         if pending.request.id.len() <= REMEMBERED_BYTES {
             self.closed.push_back((pending.request.id.clone(), how));
         }

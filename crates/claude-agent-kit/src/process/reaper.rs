@@ -1,6 +1,6 @@
 //! The reaper thread.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -175,7 +175,7 @@ struct ReaperThread {
     /// Children killed in this round. They share one scan of `/proc`.
     kills: Vec<u64>,
     /// Children whose exit is found by polling, and when to poll them.
-    polled: BTreeSet<u64>,
+    polled: HashSet<u64>,
     poll_at: Instant,
     alarms: BTreeMap<(Instant, u64), Waker>,
     starters_at: Option<Instant>,
@@ -191,7 +191,7 @@ impl ReaperThread {
             epoch: Instant::now(),
             steps: BTreeSet::new(),
             kills: Vec::new(),
-            polled: BTreeSet::new(),
+            polled: HashSet::new(),
             poll_at: Instant::now(),
             alarms: BTreeMap::new(),
             starters_at: None,

@@ -5,7 +5,7 @@
 //! gets another thread. They never end: the kernel sends the parent-death signal when the *thread* that
 //! started a child ends.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -35,7 +35,7 @@ pub(super) struct Starters {
 
 struct Queue {
     /// In order of arrival.
-    pending: BTreeMap<u64, PendingStart>,
+    pending: VecDeque<(u64, PendingStart)>,
     next_ticket: u64,
     threads: usize,
     /// The number of threads that wait for a start, or are about to.
@@ -51,6 +51,13 @@ struct PendingStart {
     reply: oneshot::Sender<io::Result<Started>>,
 }
 
+impl Queue {
+    fn remove(&mut self, number: u64) -> Option<PendingStart> {
+        let index = self.pending.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        self.pending.remove(index).map(|(_, start)| start)
+    }
+}
+
 /// Removes a start from the queue when its caller gives up.
 struct Ticket<'a> {
     starters: &'a Starters,
@@ -60,7 +67,7 @@ struct Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         // Not under the lock: the reply holds a waker of the host.
-        let abandoned = self.starters.lock().pending.remove(&self.number);
+        let abandoned = self.starters.lock().remove(self.number);
         drop(abandoned);
     }
 }
@@ -68,7 +75,7 @@ impl Drop for Ticket<'_> {
 impl Starters {
     pub(super) fn new(reaper: Orders) -> Self {
         let queue = Queue {
-            pending: BTreeMap::new(),
+            pending: VecDeque::new(),
             next_ticket: 0,
             threads: 0,
             idle: 0,
@@ -104,7 +111,7 @@ impl Starters {
         }
         let number = queue.next_ticket;
         queue.next_ticket += 1;
-        queue.pending.insert(number, start);
+        queue.pending.push_back((number, start));
         if queue.pending.len() > queue.idle && !queue.is_watched {
             queue.is_watched = true;
             self.reaper.watch_starters(Instant::now() + STUCK_AFTER);
@@ -153,7 +160,7 @@ impl Starters {
     fn next(&self) -> PendingStart {
         let mut queue = self.lock();
         loop {
-            if let Some((_, start)) = queue.pending.pop_first() {
+            if let Some((_, start)) = queue.pending.pop_front() {
                 queue.idle -= 1;
                 queue.last_taken = Instant::now();
                 return start;
@@ -191,7 +198,7 @@ impl Starters {
 /// of its stdin.
 #[cfg(target_os = "linux")]
 #[derive(Default)]
-struct StdinEnds(Mutex<BTreeMap<u64, std::os::fd::RawFd>>);
+struct StdinEnds(Mutex<HashMap<u64, std::os::fd::RawFd>>);
 
 #[cfg(target_os = "linux")]
 impl StdinEnds {
@@ -209,7 +216,7 @@ impl StdinEnds {
         self.lock().remove(&id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, std::os::fd::RawFd>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, std::os::fd::RawFd>> {
         lock(&self.0)
     }
 }

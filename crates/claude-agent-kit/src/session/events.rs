@@ -1,10 +1,9 @@
 //! The states of a session.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use claude_wire::id::SessionId;
@@ -17,6 +16,7 @@ use crate::feed::Over;
 use crate::json_object::JsonObject;
 use crate::lock::lock;
 use crate::panics;
+use crate::wakers::Wakers;
 
 /// The state of a session.
 ///
@@ -90,7 +90,7 @@ struct Inner {
     session_id: Option<SessionId>,
     /// The error of the session, while the process is still being shut down.
     failure: Option<Error>,
-    wakers: BTreeMap<u64, Waker>,
+    wakers: Wakers<u64>,
     next_key: u64,
 }
 
@@ -103,7 +103,7 @@ impl EventLog {
                 info: None,
                 session_id,
                 failure: None,
-                wakers: BTreeMap::new(),
+                wakers: Wakers::default(),
                 next_key: 0,
             }),
         }
@@ -115,9 +115,9 @@ impl EventLog {
             return;
         }
         inner.states.push(state);
-        let wakers = std::mem::take(&mut inner.wakers);
+        let wakers = inner.wakers.take_all();
         drop(inner);
-        panics::wake(wakers.into_values());
+        panics::wake(wakers);
     }
 
     pub(crate) fn run(&self, info: Bytes) {
@@ -129,9 +129,9 @@ impl EventLog {
     pub(crate) fn fail(&self, error: Error) {
         let mut inner = self.lock();
         inner.failure = Some(error);
-        let wakers = std::mem::take(&mut inner.wakers);
+        let wakers = inner.wakers.take_all();
         drop(inner);
-        panics::wake(wakers.into_values());
+        panics::wake(wakers);
     }
 
     /// Waits for the handshake; `Some` is the error because of which it will never be done.
@@ -147,7 +147,7 @@ impl EventLog {
             }
             _ if inner.info.is_some() => Poll::Ready(None),
             _ => {
-                inner.wakers.insert(key, context.waker().clone());
+                inner.wakers.insert(key, context);
                 Poll::Pending
             }
         }
@@ -188,7 +188,7 @@ impl EventLog {
         if inner.states.last().is_some_and(SessionState::is_final) {
             return Poll::Ready(None);
         }
-        inner.wakers.insert(key, context.waker().clone());
+        inner.wakers.insert(key, context);
         Poll::Pending
     }
 
@@ -238,7 +238,7 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.log.lock().wakers.remove(&self.key);
+        self.log.lock().wakers.remove(self.key);
     }
 }
 

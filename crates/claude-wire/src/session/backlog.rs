@@ -5,7 +5,9 @@
 //! bytes determine when reading pauses and which subscribers lag, so that a slow reader does not block
 //! the others.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+use super::sequential::Sequential;
 
 /// The limits of a backlog, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +71,7 @@ pub struct Backlog<T> {
     /// The number of open ranges, which all hold every new item.
     open: u32,
     early: EarlyItems,
-    subscribers: BTreeMap<Subscriber, SubscriberRange>,
+    subscribers: Sequential<Subscriber, SubscriberRange>,
     next: u64,
     closed: bool,
 }
@@ -148,7 +150,7 @@ impl<T: Clone> Backlog<T> {
             // The first subscription holds its items before it exists.
             open: 1,
             early: EarlyItems::Kept,
-            subscribers: BTreeMap::new(),
+            subscribers: Sequential::new(),
             next: 0,
             closed: false,
         }
@@ -212,13 +214,13 @@ impl<T: Clone> Backlog<T> {
     fn add(&mut self, from: Mark, end: RangeEnd) -> Subscriber {
         let subscriber = Subscriber(self.next);
         self.next += 1;
-        self.subscribers.insert(subscriber, SubscriberRange { from, end, is_waiting: false });
+        self.subscribers.push(subscriber, SubscriberRange { from, end, is_waiting: false });
         subscriber
     }
 
     /// Starts the range of a turn at the next item.
     pub fn begin(&mut self, subscriber: Subscriber) {
-        let Some(range) = self.subscribers.get_mut(&subscriber) else { return };
+        let Some(range) = self.subscribers.get_mut(subscriber) else { return };
         if let RangeEnd::NotStarted = range.end {
             range.from = self.head;
             range.end = RangeEnd::Open;
@@ -228,7 +230,7 @@ impl<T: Clone> Backlog<T> {
 
     /// Ends the range of a subscriber after the last pushed item.
     pub fn finish(&mut self, subscriber: Subscriber) {
-        let Some(range) = self.subscribers.get_mut(&subscriber) else { return };
+        let Some(range) = self.subscribers.get_mut(subscriber) else { return };
         match range.end {
             RangeEnd::NotStarted => range.end = RangeEnd::Finished,
             RangeEnd::Open => {
@@ -250,7 +252,7 @@ impl<T: Clone> Backlog<T> {
         into: &mut VecDeque<T>,
     ) -> BacklogRead {
         let (head, closed) = (self.head, self.closed);
-        let Some(range) = self.subscribers.get_mut(&subscriber) else { return BacklogRead::Ended };
+        let Some(range) = self.subscribers.get_mut(subscriber) else { return BacklogRead::Ended };
         let (until, is_open) = match range.end {
             RangeEnd::NotStarted => (range.from, !closed),
             RangeEnd::Open => (head, !closed),
@@ -268,7 +270,7 @@ impl<T: Clone> Backlog<T> {
         range.is_waiting = false;
         let from = range.from;
         let reached = self.take_items(from, until.number, max_bytes, into);
-        if let Some(range) = self.subscribers.get_mut(&subscriber) {
+        if let Some(range) = self.subscribers.get_mut(subscriber) {
             range.from = reached;
         }
         BacklogRead::Items
@@ -314,12 +316,12 @@ impl<T: Clone> Backlog<T> {
     /// Removes a subscriber, and frees the items that only it held.
     pub fn unsubscribe(&mut self, subscriber: Subscriber) {
         self.release_range(subscriber);
-        self.subscribers.remove(&subscriber);
+        self.subscribers.remove(subscriber);
     }
 
     /// Releases the items of a subscriber, and returns the size of those that it had not taken.
     fn release_range(&mut self, subscriber: Subscriber) -> u64 {
-        let Some(range) = self.subscribers.get(&subscriber).copied() else { return 0 };
+        let Some(range) = self.subscribers.get(subscriber).copied() else { return 0 };
         let until = match range.end {
             RangeEnd::Open => {
                 self.open -= 1;
@@ -347,7 +349,7 @@ impl<T: Clone> Backlog<T> {
 
     fn has_waiting_reader(&self, has_waiters: bool) -> bool {
         has_waiters
-            || self.subscribers.values().any(|range| {
+            || self.subscribers.iter().any(|(_, range)| {
                 range.is_waiting
                     && match range.end {
                         RangeEnd::NotStarted => true,
@@ -376,7 +378,7 @@ impl<T: Clone> Backlog<T> {
             }
             let Some(subscriber) = self.largest_holder() else { break };
             let bytes = self.release_range(subscriber);
-            if let Some(range) = self.subscribers.get_mut(&subscriber) {
+            if let Some(range) = self.subscribers.get_mut(subscriber) {
                 range.end = RangeEnd::Lagged(bytes);
             }
             any_lagged = true;
@@ -396,7 +398,7 @@ impl<T: Clone> Backlog<T> {
             until.bytes - range.from.bytes + entries
         };
         let mut most = (0, None);
-        for (subscriber, range) in &self.subscribers {
+        for (subscriber, range) in self.subscribers.iter() {
             if held(range) > most.0 {
                 most = (held(range), Some(*subscriber));
             }

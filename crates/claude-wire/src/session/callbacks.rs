@@ -12,6 +12,7 @@ use super::event::{CallbackKey, CallbackOutcome, Effect, RunWarning};
 use super::failure_rule::FailureRule;
 use super::limits::SessionLimits;
 use super::outbox::Outbox;
+use super::sequential::Sequential;
 use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::CliControlRequest;
 use crate::id::RequestId;
@@ -26,7 +27,7 @@ pub(super) struct Callbacks {
     cancel_grace: Duration,
     /// The requests without a response.
     pending: BTreeMap<RequestId, CallbackKey>,
-    entries: BTreeMap<CallbackKey, Callback>,
+    entries: Sequential<CallbackKey, Callback>,
     pools: CallbackPools,
     /// The total size of the requests whose callbacks are queued or running.
     bytes: usize,
@@ -91,7 +92,7 @@ impl Callbacks {
             last_key: 0,
             cancel_grace: limits.cancel_grace,
             pending: BTreeMap::new(),
-            entries: BTreeMap::new(),
+            entries: Sequential::new(),
             pools: CallbackPools {
                 decisions: CallbackPool::new(limits.running_callbacks, limits.waiting_callbacks),
                 mcp: CallbackPool::new(limits.running_mcp, limits.waiting_mcp),
@@ -131,14 +132,14 @@ impl Callbacks {
         self.pending.insert(request_id.clone(), key);
         let stage = CallbackStage::Queued(request, line);
         self.bytes += bytes;
-        self.entries.insert(key, Callback { request_id, bytes, rule, timeout, timer: None, stage });
+        self.entries.push(key, Callback { request_id, bytes, rule, timeout, timer: None, stage });
         self.set_timer(key, timeout.map(|timeout| now.saturating_add(timeout)));
         self.run_queued(out);
     }
 
     /// Handles the end of a callback, and responds unless its request is no longer pending.
     pub(super) fn on_done(&mut self, key: CallbackKey, outcome: CallbackOutcome, out: &mut Outbox) {
-        let Some(call) = self.entries.get(&key) else { return };
+        let Some(call) = self.entries.get(key) else { return };
         let was_open = match call.stage {
             // A queued callback cannot have ended.
             CallbackStage::Queued(..) => return,
@@ -178,9 +179,10 @@ impl Callbacks {
         now: Duration,
         out: &mut Outbox,
     ) {
-        let is_match =
-            |key| self.entries.get(key).is_some_and(|call| call.rule.is_for(server, rpc_id));
-        let found = self.pending.iter().find(|(_, key)| is_match(key));
+        let is_match = |key: CallbackKey| {
+            self.entries.get(key).is_some_and(|call| call.rule.is_for(server, rpc_id))
+        };
+        let found = self.pending.iter().find(|(_, key)| is_match(**key));
         if let Some(request) = found.map(|(id, _)| id.clone()) {
             self.cancel(&request, now, out);
         }
@@ -199,7 +201,7 @@ impl Callbacks {
     /// Aborts all running callbacks.
     pub(super) fn abort_all(&mut self, now: Duration, out: &mut Outbox) {
         self.cancel_all(now, out);
-        let keys: Vec<CallbackKey> = self.entries.keys().copied().collect();
+        let keys: Vec<CallbackKey> = self.entries.iter().map(|(key, _)| *key).collect();
         for key in keys {
             self.abort(key, out);
         }
@@ -211,7 +213,7 @@ impl Callbacks {
                 break;
             }
             self.set_timer(key, None);
-            match self.entries.get(&key).map(|call| &call.stage) {
+            match self.entries.get(key).map(|call| &call.stage) {
                 Some(CallbackStage::Queued(..) | CallbackStage::Running) => {
                     self.on_timeout(key, now, out);
                 }
@@ -227,7 +229,7 @@ impl Callbacks {
     }
 
     fn on_timeout(&mut self, key: CallbackKey, now: Duration, out: &mut Outbox) {
-        let Some(call) = self.entries.get(&key) else { return };
+        let Some(call) = self.entries.get(key) else { return };
         let request = call.rule.describe();
         if let CallbackStage::Queued(..) = call.stage {
             // The callback never ran, so nothing is approved, whatever the failure rule is.
@@ -245,7 +247,7 @@ impl Callbacks {
     /// Cancels the callback of a request that is no longer pending: removes it from the queue, or
     /// signals it and gives it a grace period to end.
     fn cancel_callback(&mut self, key: CallbackKey, now: Duration, out: &mut Outbox) {
-        let Some(call) = self.entries.get_mut(&key) else { return };
+        let Some(call) = self.entries.get_mut(key) else { return };
         match call.stage {
             CallbackStage::Queued(..) => {
                 self.pools.for_rule(&call.rule).queue.retain(|queued| *queued != key);
@@ -266,14 +268,14 @@ impl Callbacks {
     }
 
     fn remove(&mut self, key: CallbackKey) -> Option<Callback> {
-        let call = self.entries.remove(&key)?;
+        let call = self.entries.remove(key)?;
         self.bytes -= call.bytes;
         Some(call)
     }
 
     fn abort(&mut self, key: CallbackKey, out: &mut Outbox) {
         self.set_timer(key, None);
-        let Some(call) = self.entries.get_mut(&key) else { return };
+        let Some(call) = self.entries.get_mut(key) else { return };
         if matches!(call.stage, CallbackStage::Cancelled) {
             call.stage = CallbackStage::Aborted;
             out.push(Effect::AbortCallback(key));
@@ -284,7 +286,7 @@ impl Callbacks {
         for pool in self.pools.all_mut() {
             while pool.running < pool.max_running {
                 let Some(key) = pool.queue.pop_front() else { break };
-                let Some(call) = self.entries.get_mut(&key) else { continue };
+                let Some(call) = self.entries.get_mut(key) else { continue };
                 let stage = std::mem::replace(&mut call.stage, CallbackStage::Running);
                 if let CallbackStage::Queued(request, line) = stage {
                     pool.running += 1;
@@ -295,7 +297,7 @@ impl Callbacks {
     }
 
     fn set_timer(&mut self, key: CallbackKey, at: Option<Duration>) {
-        let Some(call) = self.entries.get_mut(&key) else { return };
+        let Some(call) = self.entries.get_mut(key) else { return };
         if let Some(old) = std::mem::replace(&mut call.timer, at) {
             self.timers.remove(&(old, key));
         }

@@ -1,6 +1,5 @@
 //! The handshake, which only its response completes.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,7 +26,7 @@ pub(super) enum Handshake {
         id: RequestId,
         deadline: Duration,
         /// The requests that arrived during the handshake.
-        seen: BTreeSet<RequestId>,
+        seen: Vec<RequestId>,
     },
     Done,
     Failed,
@@ -52,10 +51,13 @@ impl Handshake {
     /// Records a request and returns whether it is new.
     pub(super) fn is_new(&mut self, request: &RequestId) -> bool {
         match self {
-            Self::Pending { seen, .. } if seen.len() < MAX_SEEN_REQUESTS => {
-                seen.insert(request.clone())
+            Self::Pending { seen, .. } => {
+                let is_new = !seen.contains(request);
+                if is_new && seen.len() < MAX_SEEN_REQUESTS {
+                    seen.push(request.clone());
+                }
+                is_new
             }
-            Self::Pending { seen, .. } => !seen.contains(request),
             Self::Done | Self::Failed => true,
         }
     }
@@ -71,7 +73,7 @@ impl Machine {
         self.out.push(Effect::State(RunState::Initializing));
         match self.operations.encode(HostRequest::Initialize(initialize)) {
             Ok((id, line)) => {
-                let (deadline, seen) = (self.plan.limits.initialize, BTreeSet::new());
+                let (deadline, seen) = (self.plan.limits.initialize, Vec::new());
                 self.handshake = Handshake::Pending { id, deadline, seen };
                 self.out.write(line);
             }

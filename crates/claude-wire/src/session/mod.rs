@@ -28,6 +28,7 @@ mod process;
 mod query;
 mod queue;
 mod requests;
+mod sequential;
 mod shorten;
 mod shutdown;
 mod stop;

@@ -1,6 +1,5 @@
 //! Control requests to the CLI that are in flight.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,11 +23,12 @@ pub(super) struct Operations {
     /// The maximum number of messages of in-process MCP servers in flight. Every running tool call may
     /// send some; a limit of their own keeps them from blocking an interrupt.
     max_pending_mcp: usize,
-    pending: BTreeMap<RequestId, PendingOperation>,
+    pending: Vec<PendingOperation>,
 }
 
 #[derive(Debug)]
 struct PendingOperation {
+    id: RequestId,
     waiter: Waiter,
     timeout: Duration,
     deadline: Duration,
@@ -42,7 +42,7 @@ impl Operations {
             suffix,
             max_pending: limits.pending_operations,
             max_pending_mcp: limits.running_mcp.saturating_mul(2),
-            pending: BTreeMap::new(),
+            pending: Vec::new(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Operations {
     ) {
         let is_mcp = matches!(request, HostRequest::McpMessage(_));
         let limit = if is_mcp { self.max_pending_mcp } else { self.max_pending };
-        let same_kind = self.pending.values().filter(|pending| pending.is_mcp == is_mcp);
+        let same_kind = self.pending.iter().filter(|pending| pending.is_mcp == is_mcp);
         if same_kind.count() >= limit {
             return out.complete(waiter, Completion::Rejected(Rejection::TooManyPending));
         }
@@ -86,13 +86,13 @@ impl Operations {
         }
         let deadline = now.saturating_add(timeout);
         // Registered before the write, so that no response can arrive too early.
-        self.pending.insert(id, PendingOperation { waiter, timeout, deadline, is_mcp });
+        self.pending.push(PendingOperation { id, waiter, timeout, deadline, is_mcp });
         out.write(line);
     }
 
     /// Completes the operation of a response. A response without a pending request is discarded.
     pub(super) fn on_response(&mut self, id: &RequestId, line: &Bytes, out: &mut Outbox) {
-        if let Some(pending) = self.pending.remove(id) {
+        if let Some(pending) = self.remove(id) {
             return out.complete(pending.waiter, completion(line));
         }
         let (request_id, late) = (id.clone(), self.was_sent(id));
@@ -107,19 +107,23 @@ impl Operations {
 
     /// Completes the operation of a response that exceeds the line length limit.
     pub(super) fn on_oversized_response(&mut self, id: &RequestId, size: u64, out: &mut Outbox) {
-        if let Some(pending) = self.pending.remove(id) {
+        if let Some(pending) = self.remove(id) {
             out.complete(pending.waiter, Completion::Rejected(Rejection::ResponseTooLarge(size)));
         }
     }
 
     pub(super) fn forget(&mut self, waiter: Waiter) {
-        self.pending.retain(|_, pending| pending.waiter != waiter);
+        self.pending.retain(|pending| pending.waiter != waiter);
+    }
+
+    fn remove(&mut self, id: &RequestId) -> Option<PendingOperation> {
+        let index = self.pending.iter().position(|pending| pending.id == *id)?;
+        Some(self.pending.remove(index))
     }
 
     /// Removes all pending operations and returns their waiters.
     pub(super) fn take_waiters(&mut self) -> Vec<Waiter> {
-        let pending = std::mem::take(&mut self.pending).into_values();
-        pending.map(|pending| pending.waiter).collect()
+        self.pending.drain(..).map(|pending| pending.waiter).collect()
     }
 
     /// Rejects the operations that have timed out. If stdin is broken, that is the reason.
@@ -127,13 +131,13 @@ impl Operations {
         if self.next_deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
-        self.pending.retain(|request_id, pending| {
+        self.pending.retain(|pending| {
             let is_pending = now < pending.deadline;
             if !is_pending {
                 let rejection = match broken {
                     Some(reason) => Rejection::Closed(reason.to_owned()),
                     None => Rejection::TimedOut {
-                        request_id: request_id.clone(),
+                        request_id: pending.id.clone(),
                         timeout: pending.timeout,
                     },
                 };
@@ -144,7 +148,7 @@ impl Operations {
     }
 
     pub(super) fn next_deadline(&self) -> Option<Duration> {
-        self.pending.values().map(|pending| pending.deadline).min()
+        self.pending.iter().map(|pending| pending.deadline).min()
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The turns of user messages: which are open, and when they start and end.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::cost::Cost;
@@ -13,8 +13,8 @@ use crate::id::MessageId;
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: VecDeque<Turn>,
-    /// The message IDs that the host chose. Only those can be used twice.
-    chosen_ids: BTreeSet<MessageId>,
+    /// The message IDs that the host chose, sorted. Only those can be used twice.
+    chosen_ids: Vec<MessageId>,
     /// Whether the CLI reports message IDs. If it does, a result without one ends a turn that the CLI
     /// started by itself.
     reports_message_ids: bool,
@@ -58,12 +58,13 @@ impl Turns {
     /// Adds a turn and returns `true`, unless a message with its ID was sent before.
     pub(super) fn add(&mut self, message: &OutgoingMessage) -> bool {
         let id = message.id.clone();
-        let is_used = self.open.iter().any(|turn| turn.id == id) || self.chosen_ids.contains(&id);
-        if is_used {
+        if self.open.iter().any(|turn| turn.id == id) {
             return false;
         }
-        if message.chosen_id {
-            self.chosen_ids.insert(id.clone());
+        match self.chosen_ids.binary_search(&id) {
+            Ok(_) => return false,
+            Err(index) if message.chosen_id => self.chosen_ids.insert(index, id.clone()),
+            Err(_) => {}
         }
         let (written, started, result, completed) = (false, false, None, false);
         self.open.push_back(Turn { id, written, started, result, completed });
@@ -80,7 +81,7 @@ impl Turns {
     pub(super) fn withdraw(&mut self, id: &MessageId) {
         if let Some(index) = self.open.iter().position(|turn| turn.id == *id && !turn.written) {
             drop(self.open.remove(index));
-            self.chosen_ids.remove(id);
+            self.chosen_ids.retain(|chosen| chosen != id);
         }
     }
 
@@ -247,8 +248,14 @@ impl Turns {
         if envelope.user_messages.is_empty() {
             return Vec::new();
         }
-        let mut open: BTreeSet<&str> = self.open.iter().map(|turn| turn.id.as_str()).collect();
-        let names = envelope.user_messages.iter().filter(|name| open.remove(&***name));
+        let mut open: Vec<&str> = self.open.iter().map(|turn| turn.id.as_str()).collect();
+        open.sort_unstable();
+        let names = envelope.user_messages.iter().filter(|name| {
+            open.binary_search(&&***name).is_ok_and(|index| {
+                open.remove(index);
+                true
+            })
+        });
         names.map(|name| MessageId::from(&**name)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Options of which only those of the highest source apply.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use claude_wire::settings::PermissionPrompts;
 
@@ -8,7 +8,7 @@ use super::table::{Row, TABLE};
 use crate::options::Options;
 
 /// The highest layer that sets each option.
-pub(super) type Levels = BTreeMap<&'static str, usize>;
+pub(super) type Levels = HashMap<&'static str, usize>;
 
 /// Options that together make one decision. The highest source that sets any of them takes precedence
 /// over all of them in lower sources.
@@ -37,7 +37,7 @@ impl Group {
         let belongs =
             |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
         for row in TABLE.iter().filter(belongs).filter(|row| level_of(row) < highest) {
-            (row.replace)(all, &unset);
+            row.replace(all, &unset);
             all.origins.remove(row.name);
         }
     }
@@ -48,7 +48,7 @@ impl Group {
 fn is_significant(row: &Row, all: &Options) -> bool {
     let host = Some(PermissionPrompts::Host);
     let is_host = row.name == "permission_prompts" && all.settings.permission_prompts == host;
-    (row.show)(all) != (row.show)(&Options::new()) && !is_host
+    row.show(all) != row.show(&Options::new()) && !is_host
 }
 
 #[cfg(test)]

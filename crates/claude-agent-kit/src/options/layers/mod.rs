@@ -14,7 +14,7 @@ mod tests;
 #[cfg(feature = "config")]
 mod toml;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ const MAX_REPORTED: usize = 100;
 #[must_use = "layers do nothing until they are loaded"]
 pub struct Layers {
     /// The variables of the table that are set; `None` if the value is not valid UTF-8.
-    variables: BTreeMap<&'static str, Option<Secret>>,
+    variables: HashMap<&'static str, Option<Secret>>,
     /// Lowest first.
     files: Vec<ConfigFile>,
 }
@@ -191,7 +191,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
         let given = stack.iter().chain([&builder]).enumerate();
         for (level, layer) in given.filter(|(_, layer)| !layer.origins.of(row.name).is_empty()) {
             levels.insert(row.name, level);
-            if let Err(reason) = (row.put)(&mut all, layer) {
+            if let Err(reason) = row.put(&mut all, layer) {
                 problems.push(Problem::new(&[row.name], reason));
             }
             let sources = layer.origins.of(row.name).iter().cloned();
@@ -206,7 +206,7 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
     groups::remove_ignored(&mut all, &levels);
     let mut merged = builder;
     for row in TABLE.iter().filter(|row| !all.origins.of(row.name).is_empty()) {
-        (row.replace)(&mut merged, &all);
+        row.replace(&mut merged, &all);
     }
     merged.origins = all.origins;
     merged
@@ -223,7 +223,7 @@ fn contradictions(options: &Options, builder: &Options) -> Vec<Problem> {
 }
 
 fn of_variables(
-    variables: &BTreeMap<&'static str, Option<Secret>>,
+    variables: &HashMap<&'static str, Option<Secret>>,
     problems: &mut Vec<Problem>,
 ) -> Options {
     let mut layer = Options::new();
@@ -237,7 +237,7 @@ fn of_variables(
             ));
             continue;
         };
-        match (row.take)(&(row.from_variable)(value.expose()), &mut layer) {
+        match row.take_variable(value.expose(), &mut layer) {
             Ok(()) => layer.origins.replace(row.name, Source::variable(name)),
             Err(wrong) => problems.extend(wrong.into_iter().map(|wrong| {
                 Problem::new(&[row.name], format!("variable {name}: {}", wrong.reason))
@@ -312,7 +312,7 @@ impl ConfigFile {
         };
         let mut unknown = Vec::new();
         for (row, Entry { at, node, .. }) in of_rows(entries, &mut unknown) {
-            match (row.take)(&node, &mut layer) {
+            match row.take(&node, &mut layer) {
                 Ok(()) => layer.origins.replace(row.name, place(at)),
                 Err(wrong) => report(&[row.name], wrong),
             }

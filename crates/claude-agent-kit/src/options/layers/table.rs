@@ -1,6 +1,7 @@
 //! Every option that is plain data, with its variable and how several sources are merged. Merging, the
 //! guide and the tests are based on this table.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -32,25 +33,93 @@ pub(crate) struct Row {
     /// The environment variable, if there is one.
     pub(crate) variable: Option<&'static str>,
     pub(crate) rule: Rule,
-    /// A description of the value in a config file, for the guide.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the guide is checked against it"))]
-    pub(super) expected: fn() -> &'static str,
-    /// Parses the text of the variable.
-    pub(super) from_variable: fn(&str) -> Node,
-    /// Reads the value from a config file.
-    pub(super) take: fn(&Node, &mut Options) -> Taken<()>,
-    /// Merges the value of a higher source, by the rule.
-    pub(super) put: fn(&mut Options, &Options) -> Result<(), String>,
-    /// Replaces the value.
-    pub(super) replace: fn(&mut Options, &Options),
-    /// The value without its secrets.
-    pub(crate) show: fn(&Options) -> String,
+    field: fn(&Options) -> &dyn Field,
+    field_mut: fn(&mut Options) -> &mut dyn Field,
+    /// Merges the value of a higher source; `None` if it replaces the value.
+    merge: Option<fn(&mut Options, &Options) -> Result<(), String>>,
 }
 
 impl Row {
     /// The group and the name in it, if this is a member of one.
     pub(super) fn member(&self) -> Option<(&'static str, &'static str)> {
         self.name.split_once('.')
+    }
+
+    /// A description of the value in a config file, for the guide.
+    #[cfg(test)]
+    pub(super) fn expected(&self) -> &'static str {
+        (self.field)(&Options::new()).expected()
+    }
+
+    /// Reads the value from a config file.
+    pub(super) fn take(&self, node: &Node, options: &mut Options) -> Taken<()> {
+        (self.field_mut)(options).take(node)
+    }
+
+    /// Reads the value from the text of the variable.
+    pub(super) fn take_variable(&self, text: &str, options: &mut Options) -> Taken<()> {
+        let field = (self.field_mut)(options);
+        field.take(&field.from_variable(text))
+    }
+
+    /// Merges the value of a higher source, by the rule.
+    pub(super) fn put(&self, base: &mut Options, over: &Options) -> Result<(), String> {
+        match self.merge {
+            Some(merge) => merge(base, over),
+            None => {
+                self.replace(base, over);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn replace(&self, base: &mut Options, over: &Options) {
+        (self.field_mut)(base).replace((self.field)(over));
+    }
+
+    /// The value without its secrets.
+    pub(crate) fn show(&self, options: &Options) -> String {
+        let text = format!("{:?}", (self.field)(options));
+        match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
+            Some(inner) => inner.to_owned(),
+            None => text,
+        }
+    }
+}
+
+/// A field of the options. The rows share the code of fields of the same type.
+trait Field: Any + Debug {
+    #[cfg(test)]
+    fn expected(&self) -> &'static str;
+
+    fn from_variable(&self, text: &str) -> Node;
+
+    fn take(&mut self, node: &Node) -> Taken<()>;
+
+    /// Replaces the value with that of a field of the same type.
+    fn replace(&mut self, other: &dyn Field);
+}
+
+impl<T: Take + Debug + Clone + 'static> Field for T {
+    #[cfg(test)]
+    fn expected(&self) -> &'static str {
+        T::EXPECTED
+    }
+
+    fn from_variable(&self, text: &str) -> Node {
+        T::from_variable(text)
+    }
+
+    fn take(&mut self, node: &Node) -> Taken<()> {
+        *self = <T as Take>::take(node)?;
+        Ok(())
+    }
+
+    fn replace(&mut self, other: &dyn Field) {
+        let other: &dyn Any = other;
+        if let Some(other) = other.downcast_ref() {
+            self.clone_from(other);
+        }
     }
 }
 
@@ -61,15 +130,9 @@ macro_rules! table {
             name: concat!(stringify!($name) $(, ".", stringify!($member))?),
             variable: variable!($($variable)?),
             rule: Rule::$rule,
-            expected: || expected(|options| &options.$($field).+),
-            from_variable: |text| from_variable(|options| &options.$($field).+, text),
-            take: |node, options| {
-                options.$($field).+ = Take::take(node)?;
-                Ok(())
-            },
-            put: put!($rule $($field).+),
-            replace: |base, over| base.$($field).+.clone_from(&over.$($field).+),
-            show: |options| show(&options.$($field).+),
+            field: |options| &options.$($field).+,
+            field_mut: |options| &mut options.$($field).+,
+            merge: merge!($rule $($field).+),
         } ),+]
     };
 }
@@ -83,24 +146,21 @@ macro_rules! variable {
     };
 }
 
-macro_rules! put {
+macro_rules! merge {
     (Highest $($field:ident).+) => {
-        |base, over| {
-            base.$($field).+.clone_from(&over.$($field).+);
-            Ok(())
-        }
+        None
     };
     (ByKey $($field:ident).+) => {
-        |base, over| {
+        Some(|base, over| {
             let cwd = base.settings.cwd.clone();
             base.$($field).+.put_on(&over.$($field).+, cwd.as_deref())
-        }
+        })
     };
     (Append $($field:ident).+) => {
-        |base, over| {
+        Some(|base, over| {
             base.$($field).+.extend(over.$($field).+.iter().cloned());
             Ok(())
-        }
+        })
     };
 }
 
@@ -232,21 +292,4 @@ fn settings_value(settings: &SettingsSource, cwd: Option<&Path>) -> Result<JsonV
         _ => return Err("only values and files can be merged".to_owned()),
     };
     json.deserialize().map_err(|_| "the value is not valid JSON".to_owned())
-}
-
-fn expected<T: Take>(_: fn(&Options) -> &T) -> &'static str {
-    T::EXPECTED
-}
-
-fn from_variable<T: Take>(_: fn(&Options) -> &T, text: &str) -> Node {
-    T::from_variable(text)
-}
-
-/// Formats a value; secrets in it are masked.
-fn show<T: Debug>(value: &T) -> String {
-    let text = format!("{value:?}");
-    match text.strip_prefix("Some(").and_then(|text| text.strip_suffix(')')) {
-        Some(inner) => inner.to_owned(),
-        None => text,
-    }
 }

@@ -30,7 +30,11 @@ pub(super) trait Take: Sized {
 
 /// Returns the problem of a value of another type.
 pub(super) fn type_mismatch<T: Take>(node: &Node) -> Vec<Wrong> {
-    vec![Wrong::new(node.at, format!("expected {}, found {}", T::EXPECTED, node.kind()))]
+    mismatch(node, T::EXPECTED)
+}
+
+fn mismatch(node: &Node, expected: &str) -> Vec<Wrong> {
+    vec![Wrong::new(node.at, format!("expected {expected}, found {}", node.kind()))]
 }
 
 /// Returns all values, or the problems of all.

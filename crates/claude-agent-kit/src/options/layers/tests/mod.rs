@@ -105,13 +105,13 @@ fn every_option_can_be_set_in_a_file_and_has_a_source() {
     let unset = Options::new();
     for row @ Row { name, .. } in TABLE {
         let options = layer("x.json", &json_file(name, &value_of(name)));
-        assert_ne!((row.show)(&options), (row.show)(&unset), "{name} does not change anything");
+        assert_ne!(row.show(&options), row.show(&unset), "{name} does not change anything");
         let column = name.find('.').map_or(2, |at| at + "{'': {".len() + 1);
         let place = Source::file(Path::new("x.json"), 1, column);
         assert_eq!(options.sources(name), [place]);
         // No other option is set.
         for other in TABLE.iter().filter(|other| other.name != *name) {
-            assert_eq!((other.show)(&options), (other.show)(&unset), "{name} and {}", other.name);
+            assert_eq!(other.show(&options), other.show(&unset), "{name} and {}", other.name);
             assert_eq!(options.sources(other.name), []);
         }
     }
@@ -196,7 +196,7 @@ fn variables_and_files_are_equivalent() {
         let options = Options::layered().variables([(variable, *text)]).load().unwrap();
         assert_eq!(options.sources(name), [Source::variable(variable)]);
         let file = layer("x.json", &json_file(name, value));
-        assert_eq!((row(name).show)(&options), (row(name).show)(&file), "{name}");
+        assert_eq!(row(name).show(&options), row(name).show(&file), "{name}");
     }
     let paths = std::env::join_paths(["/a", "/b"]).unwrap();
     let options = Options::layered().variables([("CLAUDE_ADD_DIRS", paths)]).load().unwrap();
@@ -220,7 +220,8 @@ fn variables_are_named_after_options_and_empty_ones_are_unset() {
 
 #[test]
 fn merge_rules_apply_when_all_sources_set_an_option() {
-    for Row { name, rule, replace, show, .. } in TABLE {
+    for row in TABLE {
+        let (name, show) = (row.name, |options: &Options| row.show(options));
         // Three layers set the option; the builder and the middle layer set the default.
         let low = layer("low.json", &json_file(name, &value_of(name)));
         let mut middle = Options::new();
@@ -229,7 +230,7 @@ fn merge_rules_apply_when_all_sources_set_an_option() {
         builder.origins.replace(name, Source::BUILDER);
         let all = merged(&[low.clone(), middle.clone()], builder, &mut Vec::new());
         let file = low.sources(name)[0].clone();
-        match rule {
+        match row.rule {
             Rule::Highest => {
                 assert_eq!(show(&all), show(&Options::new()), "{name}: the builder wins");
                 assert_eq!(all.sources(name), [Source::BUILDER], "{name}");
@@ -242,7 +243,7 @@ fn merge_rules_apply_when_all_sources_set_an_option() {
         }
         // In the reverse order, the value of the builder is used, whatever the rule.
         let mut high = Options::new();
-        replace(&mut high, &low);
+        row.replace(&mut high, &low);
         high.origins.replace(name, Source::BUILDER);
         let all = merged(&[middle], high, &mut Vec::new());
         assert_eq!(show(&all), show(&low), "{name}");
@@ -256,10 +257,10 @@ fn value_of(name: &str) -> String {
         return (*value).to_owned();
     }
     let row = row(name);
-    let value = match (row.expected)() {
+    let value = match row.expected() {
         "a string" | "a path" | "an ID" => r#""x""#,
         "an integer" => "11",
-        "a Boolean" if (row.show)(&Options::new()) == "true" => "false",
+        "a Boolean" if row.show(&Options::new()) == "true" => "false",
         "a Boolean" => "true",
         "a list of strings" | "a list of paths" => r#"["x"]"#,
         expected if expected.starts_with("a duration") => r#""11s""#,
@@ -276,7 +277,7 @@ fn unset_options_keep_defaults_and_callbacks_are_kept() {
     assert!(options.host.callbacks.has_can_use_tool() && options.host.needs.permission_callback);
     let unset = Options::new();
     for row in TABLE.iter().filter(|row| row.name != "model") {
-        assert_eq!((row.show)(&options), (row.show)(&unset), "{}", row.name);
+        assert_eq!(row.show(&options), row.show(&unset), "{}", row.name);
     }
 }
 
@@ -400,7 +401,7 @@ fn guide_rows() -> String {
             Rule::ByKey => "merged by key",
             Rule::Append => "one after the other",
         };
-        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, (row.expected)()).unwrap();
+        writeln!(table, "| `{}` | {} | {variable} | {rule} |", row.name, row.expected()).unwrap();
     }
     table
 }
