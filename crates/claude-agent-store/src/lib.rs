@@ -24,6 +24,9 @@
 pub mod conformance;
 #[cfg(feature = "encryption")]
 mod encryption;
+#[cfg(test)]
+#[cfg(all(feature = "encryption", feature = "sqlite"))]
+mod messages;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -6,19 +6,18 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead as _, Generate as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
-use claude_agent_kit::store::{
-    EntryId, NewEntry, SessionKey, StoreError, StoreErrorKind, StoredEntry, Subpath,
-};
+use claude_agent_kit::store::{EntryId, NewEntry, SessionKey, StoreError, StoredEntry, Subpath};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::keyring::{KeyBytes, Keyring, unknown_key};
+use super::errors;
+use super::keyring::{KeyBytes, Keyring};
 
 /// The version of the envelope.
-const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 1;
 
 /// What is encrypted. Part of the authenticated data, so that one kind cannot replace the other.
 #[derive(Clone, Copy)]
@@ -137,15 +136,10 @@ impl<'a> SessionCipher<'a> {
     /// Encrypts with the current key and returns an envelope.
     fn seal(&self, plain: &[u8], data: &[u8]) -> Result<String, StoreError> {
         let id = self.keys.current();
-        let nonce = XNonce::try_generate().map_err(|error| {
-            let message = format!("cannot encrypt an entry: no random numbers: {error}");
-            StoreError::new(StoreErrorKind::Unavailable, message)
-        })?;
+        let nonce = XNonce::try_generate().map_err(errors::no_random_numbers)?;
         let payload = Payload { msg: plain, aad: data };
-        let sealed = self.cipher(id)?.encrypt(&nonce, payload).map_err(|_| {
-            let message = format!("cannot encrypt an entry of {} bytes", plain.len());
-            StoreError::new(StoreErrorKind::Rejected, message)
-        })?;
+        let sealed = self.cipher(id)?.encrypt(&nonce, payload);
+        let sealed = sealed.map_err(|_| errors::too_long(plain.len()))?;
         let (id, nonce) = (Value::from(id), BASE64.encode(nonce));
         let mut envelope = format!(r#"{{"v":{VERSION},"k":{id},"n":"{nonce}","c":""#);
         BASE64.encode_string(sealed, &mut envelope);
@@ -158,14 +152,7 @@ impl<'a> SessionCipher<'a> {
         let envelope: Value = serde_json::from_str(envelope).map_err(|_| self.corrupt())?;
         match envelope["v"].as_u64() {
             Some(VERSION) => {}
-            Some(version) => {
-                let message = format!(
-                    "an entry of session {} is encrypted in format {version}, and this version of \
-                     claude-agent-store supports format {VERSION}; help: update claude-agent-store",
-                    self.key.session()
-                );
-                return Err(StoreError::new(StoreErrorKind::Rejected, message));
-            }
+            Some(version) => return Err(errors::newer_format(self.key.session(), version)),
             None => return Err(self.corrupt()),
         }
         let text = |name: &str| envelope[name].as_str().ok_or_else(|| self.corrupt());
@@ -177,16 +164,11 @@ impl<'a> SessionCipher<'a> {
     }
 
     fn cipher(&self, id: &str) -> Result<&XChaCha20Poly1305, StoreError> {
-        self.ciphers.get(id).ok_or_else(|| unknown_key(id))
+        self.ciphers.get(id).ok_or_else(|| errors::unknown_key(self.key.session(), id))
     }
 
     fn corrupt(&self) -> StoreError {
-        let message = format!(
-            "an entry of session {} cannot be decrypted: it was changed, moved, or stored without \
-             encryption; help: check who can write to the store, and restore it from a backup",
-            self.key.session()
-        );
-        StoreError::new(StoreErrorKind::Corrupt, message)
+        errors::corrupt(self.key.session())
     }
 }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use claude_agent_kit::store::{StoreError, StoreErrorKind};
+use claude_agent_kit::store::StoreError;
 use zeroize::Zeroizing;
 
+use super::errors;
+
 /// The maximum length of the ID of a key.
-const MAX_ID_BYTES: usize = 64;
+pub(super) const MAX_ID_BYTES: usize = 64;
 
 /// The bytes of a key, which are overwritten when they are dropped.
 pub(super) type KeyBytes = Zeroizing<[u8; 32]>;
@@ -28,12 +30,7 @@ impl EncryptionKey {
     /// Fails if the ID is invalid.
     pub fn new(id: &str, bytes: &[u8; 32]) -> Result<Self, StoreError> {
         if id.is_empty() || id.len() > MAX_ID_BYTES || id.contains(char::is_control) {
-            let message = format!(
-                "invalid ID of an encryption key: {:?}; help: pass 1 to {MAX_ID_BYTES} bytes \
-                 without control characters",
-                shorten(id)
-            );
-            return Err(StoreError::new(StoreErrorKind::Rejected, message));
+            return Err(errors::invalid_key_id(id));
         }
         Ok(Self { id: id.to_owned(), bytes: Zeroizing::new(*bytes) })
     }
@@ -82,11 +79,7 @@ impl Keyring {
     /// Fails if the keyring already has a key with this ID.
     pub fn previous(mut self, key: EncryptionKey) -> Result<Self, StoreError> {
         if self.keys.contains_key(&key.id) {
-            let message = format!(
-                "the keyring has two encryption keys with the ID {:?}; help: give every key its own",
-                key.id
-            );
-            return Err(StoreError::new(StoreErrorKind::Rejected, message));
+            return Err(errors::duplicate_key(&key.id));
         }
         self.keys.insert(key.id, key.bytes);
         Ok(self)
@@ -107,16 +100,6 @@ impl Keyring {
     }
 }
 
-/// Returns the error of an entry whose key is not in the keyring.
-pub(super) fn unknown_key(id: &str) -> StoreError {
-    let message = format!(
-        "an entry is encrypted with the unknown key {:?}; help: add the key with \
-         `Keyring::previous`",
-        shorten(id)
-    );
-    StoreError::new(StoreErrorKind::Rejected, message)
-}
-
 /// Shows the IDs only.
 impl fmt::Debug for Keyring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,9 +108,4 @@ impl fmt::Debug for Keyring {
             .field("ids", &self.keys.keys())
             .finish_non_exhaustive()
     }
-}
-
-/// Returns the start of an ID, which a store may have changed.
-fn shorten(id: &str) -> String {
-    id.chars().take(MAX_ID_BYTES).collect()
 }

@@ -1,6 +1,7 @@
 //! Encryption of the entries of another store.
 
 mod cipher;
+pub(crate) mod errors;
 mod keyring;
 
 use std::sync::Arc;

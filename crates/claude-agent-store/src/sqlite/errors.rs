@@ -37,7 +37,7 @@ impl Fault {
 }
 
 /// Returns the error of a request that failed in the database.
-pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
+pub(crate) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.display();
     let (kind, help) = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (
@@ -53,9 +53,10 @@ pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
             StoreErrorKind::Corrupt,
             "stop all processes that use the file, and restore it from a backup",
         ),
-        Some(ErrorCode::NotADatabase) => {
-            (StoreErrorKind::Corrupt, "pass the path of a database of this crate, or of no file")
-        }
+        Some(ErrorCode::NotADatabase) => (
+            StoreErrorKind::Corrupt,
+            "pass the path of a session store, or of a file that does not exist",
+        ),
         Some(ErrorCode::TooBig) => {
             (StoreErrorKind::Rejected, "split the request: SQLite supports texts of up to 1 GB")
         }
@@ -70,7 +71,7 @@ pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
 }
 
 /// Returns the error of a value in the database that no version of this crate writes.
-pub(super) fn corrupt(what: &str) -> StoreError {
+pub(crate) fn corrupt(what: &str) -> StoreError {
     let message = format!(
         "the session store contains an invalid {what}; help: check whether another program has \
          changed the file, and restore it from a backup"
@@ -79,7 +80,7 @@ pub(super) fn corrupt(what: &str) -> StoreError {
 }
 
 /// Returns the error of a file that cannot be created.
-pub(super) fn create(path: &Path, error: std::io::Error) -> StoreError {
+pub(crate) fn create(path: &Path, error: std::io::Error) -> StoreError {
     let message = format!(
         "cannot open the session store \"{}\": {error}; help: check that its directory exists and \
          that the file is writable",
@@ -89,7 +90,7 @@ pub(super) fn create(path: &Path, error: std::io::Error) -> StoreError {
 }
 
 /// Returns the error of a file that another program uses.
-pub(super) fn foreign(path: &Path) -> StoreError {
+pub(crate) fn foreign(path: &Path) -> StoreError {
     let message = format!(
         "\"{}\" is a database of another program; help: use a separate file for the session store",
         path.display()
@@ -98,7 +99,7 @@ pub(super) fn foreign(path: &Path) -> StoreError {
 }
 
 /// Returns the error of a schema that this version does not know.
-pub(super) fn newer(path: &Path, version: i64, supported: i64) -> StoreError {
+pub(crate) fn newer(path: &Path, version: i64, supported: i64) -> StoreError {
     let message = format!(
         "the session store \"{}\" has schema version {version}, and this version of \
          claude-agent-store supports up to {supported}; help: update claude-agent-store",
@@ -108,7 +109,7 @@ pub(super) fn newer(path: &Path, version: i64, supported: i64) -> StoreError {
 }
 
 /// Returns the error of a file system without shared memory.
-pub(super) fn no_log(path: &Path, mode: &str) -> StoreError {
+pub(crate) fn no_log(path: &Path, mode: &str) -> StoreError {
     let message = format!(
         "cannot enable the write-ahead log of the session store \"{}\": the journal mode is \
          {mode:?}; help: use a local file system",
@@ -118,13 +119,13 @@ pub(super) fn no_log(path: &Path, mode: &str) -> StoreError {
 }
 
 /// Returns the error of a thread that could not be started.
-pub(super) fn no_thread(error: std::io::Error) -> StoreError {
+pub(crate) fn no_thread(error: std::io::Error) -> StoreError {
     let message = format!("cannot start the thread of the session store: {error}");
     StoreError::new(StoreErrorKind::Unavailable, message).caused_by(error)
 }
 
 /// Returns the error of a request whose thread has ended.
-pub(super) fn gone() -> StoreError {
+pub(crate) fn gone() -> StoreError {
     let message = "the thread of the session store has ended; help: open the store again";
     StoreError::new(StoreErrorKind::Unavailable, message)
 }

@@ -1,6 +1,6 @@
 //! A store in an SQLite file.
 
-mod errors;
+pub(crate) mod errors;
 mod jobs;
 mod requests;
 mod schema;
