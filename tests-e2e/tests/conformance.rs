@@ -153,7 +153,7 @@ fn xtask_test_compares_the_public_api() {
     for name in CRATES {
         let listing = text_of(&format!("docs/api/{name}.txt"));
         let start = format!("{}::", name.replace('-', "_"));
-        assert!(listing.lines().count() > 100 && listing.lines().is_sorted(), "{name}");
+        assert!(listing.lines().count() > 20 && listing.lines().is_sorted(), "{name}");
         assert!(listing.lines().all(|line| line.starts_with(&start)), "{name}");
     }
 }
