@@ -47,7 +47,7 @@ fn fork(index: &Index, bytes: &[u8]) {
         next.to_be_bytes()
     });
     for entry in plan.state_entries() {
-        fork.carry(bytes_of(bytes, entry.offset(), entry.len()));
+        fork.carry(entry, bytes_of(bytes, entry.offset(), entry.len()));
     }
     let mut copy = fork.header();
     for entry in plan.entries() {

@@ -14,6 +14,7 @@
 //! - [`compare`]: compares the output of two CLIs.
 //! - [`parity`]: compares the public API with those of the official SDKs.
 //! - [`public_api`]: lists the public API of the crates.
+//! - [`transcripts`]: transcripts of the real CLI, recorded for the tests of the history.
 //! - [`tables`]: derives tables of the guide from the code.
 //! - [`mod@bench`]: compares the performance with other SDKs.
 //! - [`prove`]: experiments that are repeated many times on the real CLI.
@@ -42,6 +43,7 @@ pub mod scrub;
 pub mod simulation;
 pub mod snippets;
 pub mod tables;
+pub mod transcripts;
 pub mod versions;
 pub mod workspace;
 

@@ -37,7 +37,10 @@ impl FromCli {
     /// [`Malformed`] if the line is not a JSON object with a string `type`, or is a control frame
     /// without a request ID.
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
-        let line = line.into();
+        Self::decode_bytes(line.into())
+    }
+
+    fn decode_bytes(line: Bytes) -> Result<Self, Malformed> {
         // The message decoder repairs or rejects a line without an envelope.
         let kind = Envelope::read(&line).map(|envelope| envelope.kind.into_owned());
         match kind.as_deref().unwrap_or_default() {

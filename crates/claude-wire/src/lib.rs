@@ -48,6 +48,7 @@ mod json;
 pub mod launch;
 pub mod message;
 mod repair;
+mod scalars;
 pub mod session;
 pub mod settings;
 pub mod tool_input;

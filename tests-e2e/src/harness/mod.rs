@@ -162,6 +162,11 @@ impl Harness {
         self.sandbox.project()
     }
 
+    /// Returns the sandbox directory.
+    pub fn sandbox(&self) -> &SandboxDir {
+        &self.sandbox
+    }
+
     /// Returns the root of the sandbox directory.
     pub fn root(&self) -> &Path {
         self.sandbox.root()

@@ -55,13 +55,21 @@ fn python_version() -> &'static str {
     pinned.and_then(|rest| rest.split_whitespace().next()).unwrap_or("unpinned")
 }
 
-/// Returns the package of the TypeScript SDK.
-pub(crate) fn typescript_package() -> Result<PathBuf, InstallError> {
+/// Returns the package of the TypeScript SDK. Installs it if necessary.
+///
+/// # Errors
+///
+/// Returns an error when it cannot be installed.
+pub fn typescript_package() -> Result<PathBuf, InstallError> {
     Ok(TYPESCRIPT.install()?.join("node_modules").join(TYPESCRIPT.name))
 }
 
-/// Returns the sources of the Python SDK. pip verifies the pinned checksum.
-pub(crate) fn python_sources() -> Result<PathBuf, InstallError> {
+/// Returns the sources of the Python SDK. Downloads them if necessary; pip verifies the pinned checksum.
+///
+/// # Errors
+///
+/// Returns an error when they cannot be downloaded.
+pub fn python_sources() -> Result<PathBuf, InstallError> {
     let version = python_version();
     let wanted = format!("claude-agent-sdk {version}");
     cache::once(&format!("sdk-python-{version}"), |staging| {

@@ -45,12 +45,23 @@ fn text(line: &Bytes, scrub: impl Fn(&str) -> String) -> Bytes {
     }
 }
 
+/// Returns the text of a transcript, or of a file beside it, without what is specific to this machine.
+pub fn transcript(text: &str, sandbox: &SandboxDir) -> String {
+    let replacements = Replacements::of(sandbox);
+    let lines = text.split('\n').map(|line| prose::shorten_entry(&replacements.scrub(line)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Texts that belong to a machine and must not appear in a stored file.
 const FOREIGN: &[&str] = &["/tmp/", "/root", "/work/", "/var/folders", "registry."];
 
 /// Returns the texts of this machine that are still in a recording.
 pub fn leftovers(recording: &Recording) -> Vec<String> {
-    let file = String::from_utf8_lossy(&recording.to_bytes()).into_owned();
+    machine_texts(&String::from_utf8_lossy(&recording.to_bytes()))
+}
+
+/// Returns the texts of this machine that are in a file.
+pub fn machine_texts(file: &str) -> Vec<String> {
     let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
     let foreign = FOREIGN.iter().map(|text| (*text).to_owned()).chain(home);
     foreign.filter(|text| file.contains(text.as_str())).collect()

@@ -14,6 +14,15 @@ pub(super) fn shorten(line: &str) -> String {
     cut_strings(line, if describes_itself(line) { DESCRIPTION } else { TEXT })
 }
 
+/// Shortens the strings of an entry of a transcript. The parts of the system prompt and the tools are
+/// in attachments and in records of requests.
+pub(super) fn shorten_entry(line: &str) -> String {
+    let kind = serde_json::from_str::<Value>(line).map(|entry| entry["type"].clone());
+    let kind = kind.ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+    let describes_itself = kind == "attachment" || kind.starts_with("api-request");
+    cut_strings(line, if describes_itself { DESCRIPTION } else { TEXT })
+}
+
 /// Removes the source code that the CLI prints with an internal error from a line of stderr.
 pub(super) fn without_code(line: &str) -> String {
     // The path of the bundle, in a file system inside the executable, looks like a home directory.

@@ -28,6 +28,8 @@ impl Replacements {
         place(&sandbox.home(), "/home/user");
         place(sandbox.root(), "/srv");
         exact.push((DUMMY_KEY.to_owned(), "dummy".to_owned()));
+        let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+        exact.push((format!("Linux {kernel}"), "Linux 6.0.0".to_owned()));
         // A short name such as `vm` is also part of other words, so only whole strings are replaced.
         exact.push((format!("\"{host}\""), "\"host\"".to_owned()));
         Self { exact }

@@ -20,9 +20,7 @@ use claude_wire::{Json, Number};
 use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
 use crate::commands::CommandSender;
 use crate::elicitation::UserCallbacks;
-use crate::hook::{
-    self, HookEvent, HookRegistration, HookRequest, HookTarget, IntoHookResponse, session_of,
-};
+use crate::hook::{self, HookEvent, HookRegistration, HookTarget, IntoHookResponse};
 use crate::mcp::Servers;
 use crate::permission::{self, Permission, PermissionOrigin, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -83,8 +81,7 @@ pub(crate) struct IgnoredFields {
 }
 
 type OnIgnoredFields = Arc<dyn Fn(IgnoredFields) + Send + Sync>;
-type RunHook =
-    Arc<dyn Fn(HookRequest, CallbackContext, ResponseEncoder) -> CallbackRun + Send + Sync>;
+type RunHook = Arc<dyn Fn(Json, CallbackContext, ResponseEncoder) -> CallbackRun + Send + Sync>;
 type RunPermission = Arc<dyn Fn(ToolRequest, CallbackContext) -> CallbackRun + Send + Sync>;
 
 #[derive(Clone)]
@@ -191,7 +188,7 @@ impl Registry {
         let mut context = CallbackContext::new(request_id, cancel, session);
         context.session_id = session_id;
         match request {
-            CliRequest::HookCallback(asked) => self.call_hook(*asked, line, context),
+            CliRequest::HookCallback(asked) => self.call_hook(*asked, context),
             CliRequest::CanUseTool(asked) => self.call_permission(*asked, line, run, context),
             CliRequest::McpMessage(asked) => {
                 self.servers.call(asked, context.session_id, context.cancel)
@@ -200,21 +197,17 @@ impl Registry {
         }
     }
 
-    fn call_hook(
-        &self,
-        asked: HookCallback,
-        line: Bytes,
-        mut context: CallbackContext,
-    ) -> Option<CallbackRun> {
+    fn call_hook(&self, asked: HookCallback, mut context: CallbackContext) -> Option<CallbackRun> {
         let HookCallback { callback_id, input, tool_use_id, .. } = asked;
         let hook = self.hooks.get(index_of(&callback_id)?)?;
         // The first hooks may be called before the session ID is known.
-        context.session_id = context.session_id.or_else(|| session_of(&line));
+        context.session_id =
+            context.session_id.or_else(|| input.get("session_id")?.deserialize().ok());
         context.tool_use_id = tool_use_id;
         context.callback_id = Some(callback_id);
         let event = hook.target.event.clone();
         let encoder = ResponseEncoder { event, on_ignored_fields: self.on_ignored_fields.clone() };
-        Some((hook.run)(HookRequest { input, line }, context, encoder))
+        Some((hook.run)(input, context, encoder))
     }
 
     fn call_permission(

@@ -107,7 +107,7 @@ impl Copy<'_> {
         let mut fork = Fork::new(&plan, ids, || uuid::Uuid::new_v4().into_bytes());
         let mut reader = SpanReader::default();
         for entry in plan.state_entries() {
-            fork.carry(reader.read(self.source, Span::from(entry))?);
+            fork.carry(entry, reader.read(self.source, Span::from(entry))?);
         }
         let trailer = fork.trailer(title).map_err(invalid)?;
         let failed = |error| errors::io("write", path, error);

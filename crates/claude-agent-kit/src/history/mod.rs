@@ -36,15 +36,20 @@
 //! The CLI does not lock its transcripts. Changes are appended as whole lines in one write, with a
 //! line break first if the file ends within a line. Afterwards they are verified, and written again if
 //! the CLI rewrote the file meanwhile. A change is lost if the CLI has read the file before the change
-//! and rewrites it after the verification.
+//! and rewrites it after the verification. The CLI also writes the title and the tag of its session
+//! again from time to time: one that it read just before a change can replace the change.
 //!
 //! # Deviations from the TypeScript SDK
 //! - Symbolic links to transcripts are not followed by any function.
 //! - Without [`for_directory`](History::for_directory), the newest of several copies of a session is
 //!   used, not the first one found.
 //! - Git worktrees are read from the files of the repository instead of running `git`.
-//! - Tags are not converted to Unicode normalization form KC.
+//! - Tags and paths are not converted to a Unicode normalization form.
+//! - An empty `CLAUDE_CONFIG_DIR` counts as unset.
 //! - Deleting a session that is in use is refused, see [`History::delete`].
+//!
+//! `docs/history-deviations.md` in the repository lists all of them, with the differences that the
+//! test run finds.
 
 mod change;
 pub(crate) mod errors;

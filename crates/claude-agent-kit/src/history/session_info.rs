@@ -94,8 +94,26 @@ pub(super) fn sidecar_title(located: &Located, ends: &Ends<'_>) -> Option<String
         return None;
     }
     let value = sidecar(&located.session_dir().join("custom-title.json"))?;
-    let title = value.get("customTitle")?.as_str()?;
-    Some(title.chars().filter(|character| !character.is_control()).take(MAX_TITLE).collect())
+    let title = shown_title(value.get("customTitle")?.as_str()?);
+    (!title.is_empty()).then_some(title)
+}
+
+/// Returns a title as one line: a space in place of characters that cannot be seen, and cut.
+fn shown_title(title: &str) -> String {
+    let mut shown = String::new();
+    let mut is_after_invisible = false;
+    for character in title.trim().chars() {
+        let is_invisible = character.is_control()
+            || matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
+            || matches!(character, '\u{2060}'..='\u{206f}' | '\u{feff}');
+        match (is_invisible, is_after_invisible) {
+            (false, _) => shown.push(character),
+            (true, false) => shown.push(' '),
+            (true, true) => {}
+        }
+        is_after_invisible = is_invisible;
+    }
+    shown.chars().take(MAX_TITLE).collect::<String>().trim().to_owned()
 }
 
 fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use claude_wire::transcript::MessageFilter;
 use serde_json::Value;
 
 use super::project::Located;
-use super::stream::{MessageStream, Parents, Span, Spans};
-use super::{History, errors, file, session_info, transcript};
-use crate::driver::require_runtime;
+use super::stream::{MessageStream, Parents};
+use super::{History, Transcript, errors, file, session_info, transcript};
 use crate::error::Result;
 use crate::id::{AgentId, SessionId, ToolUseId};
 
@@ -48,11 +47,37 @@ impl History {
         self.run(move |store, _| list(&store.require(&id)?)).await
     }
 
-    /// Streams the messages of a subagent, the oldest first.
+    /// Opens the transcript of a subagent and indexes its entries. Use it to read more than the
+    /// messages: raw entries, issues, branches.
     ///
     /// # Errors
     /// [`ConversationNotFound`](crate::ErrorKind::ConversationNotFound), and
     /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the transcript cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe. The thread that reads the file stops within 1 MiB.
+    pub async fn open_subagent(
+        &self,
+        session_id: &SessionId,
+        agent_id: &AgentId,
+    ) -> Result<Transcript> {
+        let (id, agent) = (session_id.clone(), agent_id.clone());
+        let read = self.run(move |store, cancel| {
+            let found = list(&store.require(&id)?)?;
+            let Some(info) = found.into_iter().find(|info| info.agent_id == agent) else {
+                return Err(errors::subagent_not_found(&id, agent.as_str()));
+            };
+            let (source, index) = transcript::read(&Located { id, path: info.path }, cancel)?;
+            Ok((source, index, Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id }))
+        });
+        let (source, index, parents) = read.await?;
+        Ok(Transcript::new(self, session_id, source, index, Some(parents)))
+    }
+
+    /// Streams the messages of a subagent, the oldest first.
+    ///
+    /// # Errors
+    /// As [`open_subagent`](Self::open_subagent).
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -61,22 +86,8 @@ impl History {
         session_id: &SessionId,
         agent_id: &AgentId,
     ) -> Result<MessageStream> {
-        let (id, agent) = (session_id.clone(), agent_id.clone());
-        let read = self.run(move |store, cancel| {
-            let found = list(&store.require(&id)?)?;
-            let Some(info) = found.into_iter().find(|info| info.agent_id == agent) else {
-                return Err(errors::subagent_not_found(&id, agent.as_str()));
-            };
-            let located = Located { id, path: info.path };
-            let (source, index) = transcript::read(&located, cancel)?;
-            let messages = index.tree().subagent_messages();
-            let spans: Vec<Span> = messages.into_iter().map(Span::from).collect();
-            let parents = Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id };
-            Ok((source, spans, parents))
-        });
-        let (source, spans, parents) = read.await?;
-        let spans = Spans::new(Arc::new(source), spans, require_runtime()?);
-        Ok(MessageStream::new(spans, parents))
+        let transcript = self.open_subagent(session_id, agent_id).await?;
+        transcript.messages(MessageFilter::default()).await
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Transcript {
     session_id: SessionId,
     source: Arc<Source>,
     index: Arc<Index>,
+    /// Who started the subagent; `None` in the transcript of a session.
+    subagent: Option<Parents>,
 }
 
 impl History {
@@ -46,8 +48,7 @@ impl History {
         let id = session_id.clone();
         let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
         let (source, index) = read.await?;
-        let (source, index) = (Arc::new(source), Arc::new(index));
-        Ok(Transcript { history: self.clone(), session_id: session_id.clone(), source, index })
+        Ok(Transcript::new(self, session_id, source, index, None))
     }
 
     /// Streams the messages of a session, the oldest first. [`MessageStream::skip`] and
@@ -111,6 +112,17 @@ impl History {
 }
 
 impl Transcript {
+    pub(super) fn new(
+        history: &History,
+        session_id: &SessionId,
+        source: Source,
+        index: Index,
+        subagent: Option<Parents>,
+    ) -> Self {
+        let (source, index) = (Arc::new(source), Arc::new(index));
+        Self { history: history.clone(), session_id: session_id.clone(), source, index, subagent }
+    }
+
     /// Returns the ID of the session.
     pub fn session_id(&self) -> &SessionId {
         &self.session_id
@@ -126,7 +138,8 @@ impl Transcript {
         &self.index
     }
 
-    /// Streams the messages of the conversation, the oldest first.
+    /// Streams the messages of the conversation, the oldest first. The filter has no effect in the
+    /// transcript of a subagent.
     ///
     /// # Errors
     /// [`NoRuntime`](crate::ErrorKind::NoRuntime) outside of a Tokio runtime.
@@ -134,10 +147,15 @@ impl Transcript {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn messages(&self, filter: MessageFilter) -> Result<MessageStream> {
-        let index = self.index.clone();
-        let choose = move || index.tree().messages(filter).into_iter().map(Span::from).collect();
+        let (index, is_subagent) = (self.index.clone(), self.subagent.is_some());
+        let choose = move || {
+            let tree = index.tree();
+            let messages =
+                if is_subagent { tree.subagent_messages() } else { tree.messages(filter) };
+            messages.into_iter().map(Span::from).collect()
+        };
         let spans = self.history.run(move |_, _| Ok(choose())).await?;
-        Ok(MessageStream::new(self.spans(spans)?, Parents::default()))
+        Ok(MessageStream::new(self.spans(spans)?, self.subagent.clone().unwrap_or_default()))
     }
 
     /// Streams all entries in the order of the file, state entries and other branches included.

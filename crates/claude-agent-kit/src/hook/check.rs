@@ -3,7 +3,7 @@
 use claude_wire::launch::Problem;
 use claude_wire::session::HookDenial;
 
-use super::HookTarget;
+use super::{HookTarget, pattern};
 
 /// Returns why a hook would silently have no effect.
 pub(crate) fn problem(target: &HookTarget) -> Option<Problem> {
@@ -26,7 +26,7 @@ fn matcher_problem(pattern: &str) -> Option<String> {
     if pattern.is_empty() || pattern == "*" {
         return None;
     }
-    if let Err(error) = regress::Regex::new(pattern) {
+    if let Err(error) = pattern::check(pattern) {
         return Some(format!(
             "matcher {pattern:?} is not a valid JavaScript regular expression: {error}; \
              help: escape special characters with `\\`"

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use claude_wire::Json;
 use claude_wire::control::HookSpecificOutput;
-use claude_wire::hook_input::HookInput;
+use serde::de::DeserializeOwned;
 
 use super::HookRegistration;
 
@@ -23,9 +24,8 @@ pub(super) mod sealed {
     use std::fmt::Debug;
     use std::time::Duration;
 
-    use bytes::Bytes;
+    use claude_wire::Json;
     use claude_wire::control::HookSpecificOutput;
-    use claude_wire::hook_input::HookInput;
 
     pub trait Event: Sized + Send + 'static {
         /// The name on the wire; empty for events by name.
@@ -35,16 +35,8 @@ pub(super) mod sealed {
         /// The part of a response that only this event has.
         type Specific: Specific;
 
-        /// Reads the input from a request.
-        fn read(request: HookRequest) -> Result<Self, String>;
-    }
-
-    /// A request of the CLI to a hook.
-    #[derive(Debug)]
-    pub struct HookRequest {
-        pub input: HookInput,
-        /// The line that it came with.
-        pub line: Bytes,
+        /// Decodes the input of a request.
+        fn read(input: Json) -> Result<Self, String>;
     }
 
     pub trait Specific: Clone + Debug + Default + PartialEq + Send + 'static {
@@ -80,11 +72,10 @@ macro_rules! declare_events {
             const TIMEOUT: Duration = Duration::from_secs($seconds);
             type Specific = declare_events!(@specific $($output)?);
 
-            fn read(request: sealed::HookRequest) -> Result<Self, String> {
-                match request.input {
-                    HookInput::$event(input) => Ok(*input),
-                    other => Err(mismatch($name, &other)),
-                }
+            // Compiled only where a hook of this event is registered.
+            #[inline]
+            fn read(input: Json) -> Result<Self, String> {
+                decode(&input, $name)
             }
         }
 
@@ -121,15 +112,22 @@ pub(super) struct KnownEvent {
 
 claude_wire::for_each_hook_event!(declare_events);
 
-/// Returns why an input does not fit the event that a hook is registered for.
-fn mismatch(expected: &str, input: &HookInput) -> String {
-    match input {
-        HookInput::Undecodable(input) => {
-            format!("the input of the hook cannot be decoded: {}", input.reason)
-        }
-        other => {
-            let event = other.kind().unwrap_or_default();
-            format!("the hook is registered for {expected}, and the CLI called it for {event:?}")
-        }
+/// Decodes the input of a hook that is registered for this event.
+fn decode<T: DeserializeOwned>(input: &Json, expected: &str) -> Result<T, String> {
+    check_event(input, expected)?;
+    input.deserialize().map_err(|error| format!("the input of the hook cannot be decoded: {error}"))
+}
+
+fn check_event(input: &Json, expected: &str) -> Result<(), String> {
+    let event = name(input);
+    if event == expected {
+        return Ok(());
     }
+    Err(format!("the hook is registered for {expected}, and the CLI called it for {event:?}"))
+}
+
+/// Returns the event of an input; empty if it has none.
+pub(super) fn name(input: &Json) -> String {
+    let name = input.get("hook_event_name").and_then(|name| name.deserialize().ok());
+    name.unwrap_or_default()
 }

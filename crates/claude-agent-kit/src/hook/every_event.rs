@@ -6,12 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use bytes::Bytes;
 use claude_wire::control::HookSpecificOutput;
 use claude_wire::hook_input::HookInput;
 use claude_wire::{Extra, Json};
 
-use super::event::sealed::{Event as _, HookRequest};
+use super::event::sealed::Event as _;
 use super::input::*;
 use super::response::sealed::Encode as _;
 use super::*;
@@ -62,10 +61,6 @@ fn published(event: &str, fields: &str) -> Json {
     Json::from(&input)
 }
 
-fn request(json: &Json) -> HookRequest {
-    HookRequest { input: json.deserialize().unwrap(), line: Bytes::new() }
-}
-
 /// Returns the fields of an object that are not null, by name.
 fn entries(object: &Json) -> BTreeMap<String, serde_json::Value> {
     let fields: Extra = object.deserialize().unwrap();
@@ -92,10 +87,10 @@ macro_rules! events {
             $(
                 let name = $input::NAME;
                 assert_eq!($event.into_target().event, name);
-                let input = $input::read(request(&published(name, $fields))).unwrap();
+                let input = $input::read(published(name, $fields)).unwrap();
                 assert!(input.extra.is_empty(), "{name}: {:?}", input.extra);
                 if let Some(json) = recorded.get(name) {
-                    let input = $input::read(request(json)).unwrap();
+                    let input = $input::read(json.clone()).unwrap();
                     assert!(input.extra.is_empty(), "{name}: {:?}", input.extra);
                     assert_eq!(entries(&Json::from_serialize(&input).unwrap()), entries(json), "{name}");
                 } else {

@@ -20,6 +20,7 @@ mod check;
 mod event;
 #[cfg(test)]
 mod every_event;
+mod pattern;
 mod raw;
 mod registration;
 mod response;
@@ -39,6 +40,4 @@ pub use registration::HookRegistration;
 pub use response::{HookResponse, IntoHookResponse};
 
 pub(crate) use check::problem;
-pub(crate) use event::sealed::HookRequest;
-pub(crate) use raw::session_of;
 pub(crate) use registration::HookTarget;

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 use claude_wire::control::{HookOutput, HookSpecificOutput};
-use claude_wire::hook_input::HookInput;
-use claude_wire::id::SessionId;
 use claude_wire::{Extra, Json};
 
 use super::event::{self, DEFAULT_TIMEOUT, known};
 use super::response::sealed::EncodedResponse;
 use super::response::{self, milliseconds};
-use super::{HookEvent, HookRequest, IntoHookResponse};
+use super::{HookEvent, IntoHookResponse};
 
 /// The input of a hook that is registered [by name](super::HookRegistration::named).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,32 +27,9 @@ impl event::sealed::Event for RawHookInput {
     const TIMEOUT: Duration = DEFAULT_TIMEOUT;
     type Specific = ();
 
-    fn read(request: HookRequest) -> Result<Self, String> {
-        let event = request.input.kind().unwrap_or_default().to_owned();
-        let json = match text_of_input(&request.line) {
-            Some(json) => json,
-            None => encoded(&request.input)?,
-        };
-        Ok(Self { event, json })
+    fn read(input: Json) -> Result<Self, String> {
+        Ok(Self { event: event::name(&input), json: input })
     }
-}
-
-/// Returns the input as it is in the line.
-fn text_of_input(line: &[u8]) -> Option<Json> {
-    let line = Json::from_text(str::from_utf8(line).ok()?).ok()?;
-    let request = line.deserialize::<Extra>().ok()?.get("request")?.deserialize::<Extra>().ok()?;
-    request.get("input").cloned()
-}
-
-/// Returns the session that the input of a line names.
-pub(crate) fn session_of(line: &[u8]) -> Option<SessionId> {
-    let input = text_of_input(line)?.deserialize::<Extra>().ok()?;
-    input.get("session_id")?.deserialize().ok()
-}
-
-/// Encodes the input of a line with broken characters, which were replaced when it was read.
-fn encoded(input: &HookInput) -> Result<Json, String> {
-    Json::from_serialize(input).map_err(|error| error.to_string())
 }
 
 /// The response of a hook that is registered [by name](super::HookRegistration::named). An empty

@@ -6,6 +6,7 @@ use claude_wire::Json;
 use claude_wire::hook_input::HookInput;
 
 use super::event::known;
+use super::event::sealed::Event as _;
 use super::input::*;
 use super::response::sealed::Encode;
 use super::*;
@@ -254,6 +255,24 @@ fn raw_response_must_be_an_object() {
     for text in ["[]", "1", r#"{"hookSpecificOutput":3}"#] {
         let failed = RawHookResponse::from(json(text)).encode("Stop");
         assert!(failed.is_err_and(|reason| reason.contains("not a JSON object")), "{text}");
+    }
+}
+
+#[test]
+fn input_of_another_event_or_with_invalid_fields_is_an_error_without_its_values() {
+    for (input, expected) in [
+        (
+            r#"{"hook_event_name":"Stop"}"#,
+            r#"the hook is registered for PreToolUse, and the CLI called it for "Stop""#,
+        ),
+        ("7", r#"the hook is registered for PreToolUse, and the CLI called it for """#),
+        (
+            r#"{"hook_event_name":"PreToolUse","tool_name":["secret"]}"#,
+            "the input of the hook cannot be decoded: ",
+        ),
+    ] {
+        let error = PreToolUseInput::read(json(input)).unwrap_err();
+        assert!(error.starts_with(expected) && !error.contains("secret"), "{error}");
     }
 }
 

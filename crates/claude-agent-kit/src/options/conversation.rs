@@ -49,9 +49,11 @@ impl Conversation {
     }
 
     /// Resumes the conversation with this ID, a UUID, or starts a new one with that ID if the CLI
-    /// reports that it does not exist. A conversation of another working directory is an error
-    /// ([`ConversationNotFound`](crate::ErrorKind::ConversationNotFound)), which names that directory. All
-    /// other failures are reported as usual. Sent as `--resume`, then `--session-id`.
+    /// reports that it does not exist. The CLI resumes conversations of other working directories too,
+    /// and continues their transcripts where they are. If it does not find one that exists there, that
+    /// is an error ([`ConversationNotFound`](crate::ErrorKind::ConversationNotFound)), which names the
+    /// directory: a new conversation with the same ID would hide it. All other failures are reported
+    /// as usual. Sent as `--resume`, then `--session-id`.
     ///
     /// [`Session::is_resumed`](crate::Session::is_resumed) and
     /// [`QueryStream::is_resumed`](crate::QueryStream::is_resumed) return whether the conversation was
@@ -170,8 +172,8 @@ impl Fallback {
         error.kind() == ErrorKind::ConversationNotFound && error.stderr_tail().is_some_and(names_it)
     }
 
-    /// Fails if the conversation exists in the folder of another project, where the CLI does not look:
-    /// a new one with the same ID would hide it.
+    /// Fails if the conversation exists in the folder of another project, although the CLI did not
+    /// find it: a new one with the same ID would hide it.
     ///
     /// # Errors
     /// [`ErrorKind::ConversationNotFound`] with the directory of the conversation.

@@ -184,6 +184,8 @@ pub(super) struct Conversation {
     pub(super) entries: Vec<ConversationEntry>,
     /// The number of entries that have been written to the transcript, which never change again.
     pub(super) sealed: usize,
+    /// The last entry of the transcript, which the next one follows.
+    pub(super) last_uuid: Option<String>,
 }
 
 #[derive(Debug, Clone)]

@@ -46,6 +46,8 @@ pub(super) fn resume(engine: &Engine) -> Result<(), String> {
     if !engine.launch.fork {
         let mut conversation = lock(&state.conversation);
         conversation.sealed = conversation.entries.len();
+        let last = entries.iter().rev().find_map(|entry| entry["uuid"].as_str());
+        conversation.last_uuid = last.map(str::to_owned);
         drop(conversation);
         state.session_id = engine.launch.session_id.clone().unwrap_or(id);
     }
@@ -109,14 +111,13 @@ impl Engine {
         if scope.is_agent() || !(kept || self.launch.mirror) {
             return;
         }
-        let (session, entries) = {
+        let (session, entries, mut parent) = {
             let state = self.state();
             let mut conversation = lock(&state.conversation);
             let new = conversation.entries[conversation.sealed..].to_vec();
             conversation.sealed = conversation.entries.len();
-            (state.session_id.clone(), new)
+            (state.session_id.clone(), new, conversation.last_uuid.clone())
         };
-        let mut parent = None;
         // The prompt is the first entry of a turn.
         let mut prompt = scope.first_prompt();
         let mut line = |kind: &str, key: &str, value: &str| {
@@ -142,6 +143,7 @@ impl Engine {
         if let Some(call) = deferred {
             lines.push(line("attachment", "attachment", &self.deferred_marker(&call).done()));
         }
+        lock(&self.state().conversation).last_uuid = parent;
         if kept {
             // If writing fails, the session cannot be resumed, but it continues.
             drop(append(Path::new(&self.transcript_path(&session)), &lines));

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::Envelope;
 use crate::error::DecodeError;
 use crate::repair;
+use crate::scalars::ignore_scalars;
 use crate::schema::Key;
 
 /// Reads the relevant fields of a line, up to the point where it is broken.
@@ -202,23 +203,5 @@ impl<'a> Visitor<'a> for Level<'_, 'a> {
         Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
+    ignore_scalars!();
 }

@@ -96,7 +96,10 @@ impl Message {
     /// # Errors
     /// [`Malformed`] if the line is not a JSON object with a string `type`.
     pub fn decode(line: impl Into<Bytes>) -> Result<Self, Malformed> {
-        let raw = line.into();
+        Self::decode_bytes(line.into())
+    }
+
+    fn decode_bytes(raw: Bytes) -> Result<Self, Malformed> {
         // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
         match std::str::from_utf8(&raw).map(schema::from_text) {
             Ok(Ok(body)) => Ok(Self { body, raw, repaired: false }),

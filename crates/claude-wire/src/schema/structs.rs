@@ -61,6 +61,7 @@ macro_rules! silent_wire_struct {
             }
 
             impl $crate::schema::Placeholder for $name {
+                #[inline]
                 fn placeholder() -> Self {
                     Self {
                         $( $field: <$type as $crate::schema::Placeholder>::placeholder(), )*
@@ -85,6 +86,7 @@ macro_rules! silent_wire_struct {
                     }
                 }
 
+                #[inline]
                 fn extra(&mut self) -> &mut $crate::Extra {
                     &mut self.extra
                 }

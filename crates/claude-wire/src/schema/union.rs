@@ -172,6 +172,9 @@ macro_rules! open_union {
         impl $crate::schema::FromEntries for $name {
             const NAME: &'static str = concat!("an object (", stringify!($name), ")");
 
+            // Compiled only where it is used, as everything marked `inline` here: many unions are never
+            // decoded, or never written.
+            #[inline]
             fn from_entries(
                 entries: &mut $crate::schema::Entries<'_, '_>,
             ) -> Result<Self, $crate::schema::Error> {
@@ -186,13 +189,13 @@ macro_rules! open_union {
         }
 
         impl $crate::schema::Placeholder for $name {
+            #[inline]
             fn placeholder() -> Self {
                 Self::Unknown(Box::new($crate::Unknown::new($tag)))
             }
         }
 
         impl $crate::schema::Object for $name {
-            // Compiled only where it is used: most messages are never written.
             #[inline]
             fn members(&self) -> $crate::schema::Members<'_> {
                 match self {
@@ -216,6 +219,7 @@ macro_rules! open_union {
         }
 
         impl $crate::schema::Decode for $name {
+            #[inline]
             fn decode(
                 reader: &mut $crate::schema::Reader<'_>,
             ) -> Result<Self, $crate::schema::Error> {

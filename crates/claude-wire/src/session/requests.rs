@@ -12,7 +12,6 @@ use super::shorten::{MAX_NAME_BYTES, MAX_REASON_BYTES, shorten, truncate};
 use crate::control::{CliControlRequest, CliRequest, HookCallback, McpMessage};
 use crate::envelope::Envelope;
 use crate::from_cli::control;
-use crate::hook_input::HookInput;
 use crate::id::{CallbackId, RequestId};
 use crate::json::Extra;
 use crate::message::Malformed;
@@ -159,12 +158,9 @@ impl Machine {
     ) -> Result<(FailureRule, Option<Duration>), (FailureRule, String)> {
         let Some(plan) = self.plan.hooks.get(&hook.callback_id) else {
             let reason = format!("no hook is registered with the callback ID {}", hook.callback_id);
-            return Err((self.unidentified_hook_rule(hook.input.kind()), reason));
+            return Err((self.unidentified_hook_rule(hook.event().as_deref()), reason));
         };
-        match &hook.input {
-            HookInput::Undecodable(input) => Err((hook_rule(plan), input.reason.clone())),
-            _ => Ok((hook_rule(plan), Some(plan.timeout))),
-        }
+        Ok((hook_rule(plan), Some(plan.timeout)))
     }
 
     /// Returns the failure rule of a hook request whose callback cannot be identified. It is

@@ -289,7 +289,10 @@ impl Entry {
     /// # Errors
     /// Returns [`Malformed`] when the bytes are not a JSON object with a string `type`.
     pub fn decode(bytes: impl Into<Bytes>) -> Result<Self, Malformed> {
-        let raw = bytes.into();
+        Self::decode_bytes(bytes.into())
+    }
+
+    fn decode_bytes(raw: Bytes) -> Result<Self, Malformed> {
         if let Ok(text) = std::str::from_utf8(&raw)
             && let Ok(body) = schema::from_text(text)
         {

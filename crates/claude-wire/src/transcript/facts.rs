@@ -7,6 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 
 use crate::repair;
+use crate::scalars::ignore_scalars;
 use crate::schema::Key as Name;
 
 /// What the index needs of one record. Texts are borrowed from the line unless they hold escapes.
@@ -181,25 +182,7 @@ impl<'a, V: Fields<'a>> Visitor<'a> for Walk<'_, V> {
         Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
+    ignore_scalars!();
 }
 
 fn skip<'a, A: MapAccess<'a>>(map: &mut A) -> Result<(), A::Error> {

@@ -65,6 +65,8 @@ struct CarriedState {
     tools: Option<Vec<Json>>,
     data_flow: Option<Vec<Json>>,
     is_data_flow_incomplete: bool,
+    /// The last entry with all records at once.
+    data_flow_snapshot: Option<usize>,
     derived_from: Option<Vec<Json>>,
     relocated: Option<Json>,
 }
@@ -103,7 +105,7 @@ impl<'p> Fork<'p> {
     }
 
     /// Takes over the content of a state entry. Entries of other sessions are ignored.
-    pub fn carry(&mut self, bytes: &[u8]) {
+    pub fn carry(&mut self, entry: EntryRef, bytes: &[u8]) {
         let Ok(fields) = fields(bytes) else { return };
         let text = |name: &str| fields.get(name).and_then(Json::as_str);
         let list = |name: &str| fields.get(name)?.decode::<Vec<Json>>().ok();
@@ -133,6 +135,9 @@ impl<'p> Fork<'p> {
                     Some(new) if is_snapshot => *records = new,
                     Some(new) => records.extend(new),
                     None => state.is_data_flow_incomplete = true,
+                }
+                if is_snapshot {
+                    state.data_flow_snapshot = Some(entry.index());
                 }
             }
             "data-flow-incomplete" if fields.get("agentId").is_none() => {
@@ -233,7 +238,7 @@ impl<'p> Fork<'p> {
             let version = ("v", Json::from(json!(1)));
             let snapshot = ("snapshot", Json::from(json!(true)));
             write("data-flow-records", vec![version.clone(), ("records", list(records)), snapshot]);
-            if state.is_data_flow_incomplete {
+            if state.is_data_flow_incomplete || self.has_compaction_without_snapshot() {
                 write("data-flow-incomplete", vec![version]);
             }
         }
@@ -248,6 +253,13 @@ impl<'p> Fork<'p> {
         fields.extend(stamp(self.state_uuids[1]));
         write("custom-title", fields);
         Ok(lines)
+    }
+
+    /// Whether a compaction may have removed data flows since all of them were recorded.
+    fn has_compaction_without_snapshot(&self) -> bool {
+        let is_compaction = |entry: &EntryRef| entry.is_compact_boundary() && !entry.is_sidechain();
+        let last = self.plan.tree.index.entries().rfind(is_compaction);
+        last.is_some_and(|last| Some(last.index()) > self.state.data_flow_snapshot)
     }
 
     /// The sessions that the source comes from, and the source.

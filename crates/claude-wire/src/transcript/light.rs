@@ -50,6 +50,9 @@ pub struct SessionInfo {
     pub created_at: Option<i64>,
 }
 
+/// How sessions name the SDK that started them.
+const SDK_ENTRYPOINTS: [&str; 4] = ["sdk-cli", "sdk-ts", "sdk-py", crate::launch::ENTRYPOINT];
+
 impl<'a> Ends<'a> {
     /// Takes the ends of a transcript. The caller reads at most [`WINDOW`] bytes for each.
     pub fn new(head: &'a [u8], tail: &'a [u8]) -> Self {
@@ -166,7 +169,7 @@ impl<'a> Ends<'a> {
     pub fn is_programmatic(&self) -> bool {
         let entrypoint =
             first_raw(self.head, "entrypoint").or_else(|| last_raw(self.tail, "entrypoint"));
-        if entrypoint.is_some_and(|name| ["sdk-cli", "sdk-ts", "sdk-py"].contains(&&*name)) {
+        if entrypoint.is_some_and(|name| SDK_ENTRYPOINTS.contains(&&*name)) {
             return true;
         }
         let chain_line = lines_with(self.head, br#""parentUuid":"#).next().unwrap_or(self.head);

@@ -92,13 +92,17 @@ impl Tree<'_> {
     pub fn subagent_messages(&self) -> Vec<MessageRef> {
         let last = self.nodes().filter(|node| self.row(*node).is_message()).max();
         let chain = last.map(|last| self.chain(last)).unwrap_or_default();
-        let messages = chain.into_iter().filter_map(|node| {
-            let role = match self.row(node).kind() {
+        let locals = self.local_commands(&chain);
+        let prompts = self.shown_prompts(&chain, chain.len(), &locals);
+        let messages = chain.iter().enumerate().filter_map(|(at, node)| {
+            let role = match self.row(*node).kind() {
+                _ if prompts[at] => MessageRole::QueuedPrompt,
                 row::USER => MessageRole::User,
                 row::ASSISTANT => MessageRole::Assistant,
                 _ => return None,
             };
-            Some(MessageRef { entry: self.index.entry(node), role, is_local_command: false })
+            let entry = self.index.entry(*node);
+            Some(MessageRef { entry, role, is_local_command: locals[at] })
         });
         messages.collect()
     }

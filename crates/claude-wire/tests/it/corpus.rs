@@ -199,7 +199,9 @@ fn the_corpus_shows_what_the_types_are_for() {
             FromCli::Request(frame) => {
                 seen.insert(format!("request/{}", frame.request.kind().unwrap()));
                 if let CliRequest::HookCallback(callback) = &frame.request {
-                    seen.insert(format!("hook/{}", callback.input.kind().unwrap()));
+                    let input: HookInput = callback.input.deserialize().unwrap();
+                    assert!(!matches!(input, HookInput::Undecodable(_)), "{}", line.place);
+                    seen.insert(format!("hook/{}", input.kind().unwrap()));
                 }
             }
             FromCli::Cancel(_) => {

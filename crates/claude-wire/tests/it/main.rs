@@ -43,6 +43,7 @@ mod session_stop;
 mod session_termination;
 mod session_turns;
 mod tool_inputs;
+mod transcript_corpus;
 mod transcript_fork;
 mod transcript_light;
 mod transcript_lines;

@@ -113,10 +113,8 @@ fn unknown_hook_allows_unless_a_fail_closed_hook_is_registered() {
 #[test]
 fn undecodable_requests_get_the_response_of_the_failure_rule() {
     let ask = |body: &str| ready().line(&request("a", body))[0].clone();
-    let input = r#""subtype":"hook_callback","callback_id":"hook_0","input":7"#;
+    let input = r#""subtype":"hook_callback","callback_id":"hook_0""#;
     assert_eq!(ask(input), format!("respond a {GO_ON}"));
-    let input = r#""subtype":"hook_callback","callback_id":"hook_1","input":{"hook_event_name":"PreToolUse","tool_name":7}"#;
-    assert!(ask(input).contains(r#""permissionDecision":"deny""#), "{}", ask(input));
     let input = r#""subtype":"hook_callback","callback_id":"hook_1""#;
     assert!(ask(input).contains(r#""permissionDecision":"deny""#), "{}", ask(input));
     let input = r#""subtype":"can_use_tool","input":{}"#;

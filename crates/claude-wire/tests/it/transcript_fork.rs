@@ -16,7 +16,7 @@ fn fork(lines: &[String], up_to: Option<&str>) -> Vec<Value> {
         [next; 16]
     });
     for entry in plan.state_entries() {
-        fork.carry(bytes_of(&bytes, entry));
+        fork.carry(entry, bytes_of(&bytes, entry));
     }
     let mut text = fork.header();
     for entry in plan.entries() {
@@ -199,4 +199,23 @@ fn a_session_without_messages_cannot_be_forked() {
         let index = index(&bytes);
         assert_eq!(index.tree().fork(None).unwrap_err(), TranscriptError::NoMessages);
     }
+}
+
+#[test]
+fn data_flows_are_incomplete_after_a_compaction() {
+    let records = |snapshot: bool| {
+        json!({"type": "data-flow-records", "v": 1, "sessionId": "s", "records": [], "snapshot": snapshot})
+            .to_string()
+    };
+    let kinds = |lines: &[String]| -> Vec<String> {
+        let lines = fork(lines, None);
+        lines.iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let incomplete = "data-flow-incomplete".to_owned();
+    let compacted =
+        [user("u1", None), records(false), boundary("b", "u1", json!({})), user("u2", Some("b"))];
+    assert!(kinds(&compacted).contains(&incomplete));
+    let with_snapshot = [&compacted[..], &[records(true)]].concat();
+    assert!(!kinds(&with_snapshot).contains(&incomplete));
+    assert!(!kinds(&compacted[..2]).contains(&incomplete));
 }

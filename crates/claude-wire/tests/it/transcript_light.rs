@@ -151,6 +151,7 @@ fn a_session_that_continues_in_another_one_says_so() {
 fn sessions_of_programs_are_recognised() {
     let is_programmatic = |line: &str| Ends::of(line.as_bytes()).is_programmatic();
     assert!(is_programmatic(r#"{"entrypoint":"sdk-ts"}"#));
+    assert!(is_programmatic(r#"{"entrypoint":"sdk-rust"}"#));
     assert!(is_programmatic(r#"{"parentUuid":null,"sessionKind":"daemon"}"#));
     assert!(!is_programmatic(r#"{"entrypoint":"cli"}"#));
 }

@@ -381,6 +381,33 @@ fn local_commands_are_marked() {
 }
 
 #[test]
+fn messages_of_a_subagent_have_queued_prompts_and_local_commands() {
+    let text = |uuid: &str, parent, text: &str, is_meta: bool| {
+        let more = json!({"message": {"content": text}, "isMeta": is_meta, "isSidechain": true});
+        entry("user", uuid, parent, more)
+    };
+    let lines = [
+        text("c", None, "<local-command-caveat>x</local-command-caveat>", true),
+        text("r", Some("c"), "<command-name>/cost</command-name>", false),
+        queued("q1", "r", json!({"source_uuid": "sent"})),
+        assistant("a1", "q1", "m1"),
+        queued("q2", "a1", json!({"source_uuid": "later"})),
+    ];
+    let transcript = transcript(&lines);
+    let index = index(&transcript);
+    let shown = index.tree().subagent_messages();
+    let shown: Vec<(MessageRole, bool)> =
+        shown.iter().map(|message| (message.role, message.is_local_command)).collect();
+    let expected = [
+        (MessageRole::User, false),
+        (MessageRole::User, true),
+        (MessageRole::QueuedPrompt, false),
+        (MessageRole::Assistant, false),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn every_branch_can_be_read() {
     let lines = [
         user("u1", None),

@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     ("first run", &["run", "--quiet", "--example", "quickstart"], None),
     ("example", &["run", "--quiet", "--example", "stream_text"], None),
     ("example", &["run", "--quiet", "--example", "resume"], None),
+    ("example", &["run", "--quiet", "--example", "history"], None),
     ("example", &["run", "--quiet", "--example", "chat"], None),
     ("example", &["run", "--quiet", "--example", "observe"], None),
     ("example", &["run", "--quiet", "--example", "guard"], None),

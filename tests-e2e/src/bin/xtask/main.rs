@@ -17,6 +17,7 @@ mod platforms;
 mod prove;
 mod simulate;
 mod tables;
+mod transcripts;
 mod versions;
 
 use std::env;
@@ -36,6 +37,8 @@ cargo xtask test              everything: format, lints, tests, documentation, t
 cargo xtask bare              run the unit tests without CLI, network, home directory and environment variables
 cargo xtask cli               install the pinned CLI and print its version
 cargo xtask record [names…]   run scenarios on the real CLI and store the recordings
+cargo xtask record-transcripts [names…]
+                              run scenarios on the real CLI and store the transcripts that it writes
 cargo xtask drift [names…]    run scenarios and print how they differ from the stored recordings
 cargo xtask faults            print the fault matrix, as in docs/faults.md
 cargo xtask api               update the listings of the public API in docs/api
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "bare" => checks::bare(),
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
+        Some((command, names)) if command == "record-transcripts" => transcripts::record(names),
         Some((command, names)) if command == "drift" => drift(names),
         #[cfg(unix)]
         Some((command, [])) if command == "faults" => {

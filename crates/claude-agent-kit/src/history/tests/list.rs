@@ -62,7 +62,8 @@ async fn info_has_what_the_transcript_and_the_files_beside_it_say() {
     assert_eq!(info.created_at, Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_769_860_800)));
     let beside = path.with_extension("");
     fs::create_dir(&beside).unwrap();
-    fs::write(beside.join("custom-title.json"), r#"{"customTitle":"Nice\u0007 title"}"#).unwrap();
+    fs::write(beside.join("custom-title.json"), r#"{"customTitle":" Nice\u0007\u200btitle "}"#)
+        .unwrap();
     fs::write(beside.join("archived.json"), r#"{"archived":true,"at":"2026-02-01T00:00:00Z"}"#)
         .unwrap();
     let info = fixture.history.info(&id(1)).await.unwrap().unwrap();

@@ -154,6 +154,27 @@ async fn subagents_are_listed_with_their_parents_and_messages() {
 }
 
 #[tokio::test]
+async fn transcript_of_a_subagent_has_entries_and_issues() {
+    let fixture = Fixture::new();
+    let path = fixture.write(1, &conversation(1, &fixture.work()));
+    let folder = path.with_extension("").join("subagents");
+    fs::create_dir_all(&folder).unwrap();
+    let lines = [text(&conversation(1, &fixture.work())), "{\"type\":\"us\n".to_owned()].concat();
+    fs::write(folder.join("agent-a1.jsonl"), &lines).unwrap();
+    let agent = crate::id::AgentId::from("a1");
+    let transcript = fixture.history.open_subagent(&id(1), &agent).await.unwrap();
+    assert_eq!(transcript.path(), folder.join("agent-a1.jsonl"));
+    let mut entries = transcript.entries().unwrap();
+    assert_eq!(entries.len(), lines.lines().count() - 1);
+    assert_eq!(entries.next().await.unwrap().unwrap().kind(), "user");
+    let issues = transcript.issues().await.unwrap();
+    assert_eq!(issues.iter().map(|issue| issue.kind).collect::<Vec<_>>(), [IssueKind::Torn]);
+    let filter = MessageFilter::default();
+    let messages = transcript.messages(filter).await.unwrap().len();
+    assert_eq!(messages, fixture.history.subagent_messages(&id(1), &agent).await.unwrap().len());
+}
+
+#[tokio::test]
 async fn entries_larger_than_a_batch_are_read_one_by_one() {
     let fixture = Fixture::new();
     let mut lines = conversation(3, &fixture.work());

@@ -36,8 +36,10 @@ pub(crate) struct Row {
     field: fn(&Options) -> &dyn Field,
     field_mut: fn(&mut Options) -> &mut dyn Field,
     /// Merges the value of a higher source; `None` if it replaces the value.
-    merge: Option<fn(&mut Options, &Options) -> Result<(), String>>,
+    merge: Option<Merge>,
 }
+
+type Merge = fn(&mut Options, &Options) -> Result<(), String>;
 
 impl Row {
     /// The group and the name in it, if this is a member of one.
@@ -59,18 +61,16 @@ impl Row {
     /// Reads the value from the text of the variable.
     pub(super) fn take_variable(&self, text: &str, options: &mut Options) -> Taken<()> {
         let field = (self.field_mut)(options);
-        field.take(&field.from_variable(text))
+        field.take(&field.parse_variable(text))
     }
 
     /// Merges the value of a higher source, by the rule.
     pub(super) fn put(&self, base: &mut Options, over: &Options) -> Result<(), String> {
-        match self.merge {
-            Some(merge) => merge(base, over),
-            None => {
-                self.replace(base, over);
-                Ok(())
-            }
+        if let Some(merge) = self.merge {
+            return merge(base, over);
         }
+        self.replace(base, over);
+        Ok(())
     }
 
     pub(super) fn replace(&self, base: &mut Options, over: &Options) {
@@ -92,7 +92,7 @@ trait Field: Any + Debug {
     #[cfg(test)]
     fn expected(&self) -> &'static str;
 
-    fn from_variable(&self, text: &str) -> Node;
+    fn parse_variable(&self, text: &str) -> Node;
 
     fn take(&mut self, node: &Node) -> Taken<()>;
 
@@ -106,7 +106,7 @@ impl<T: Take + Debug + Clone + 'static> Field for T {
         T::EXPECTED
     }
 
-    fn from_variable(&self, text: &str) -> Node {
+    fn parse_variable(&self, text: &str) -> Node {
         T::from_variable(text)
     }
 

@@ -85,6 +85,8 @@ macro_rules! requests {
     (@()) => {};
     (@$response:ident) => {
         impl sealed::Response for $response {
+            // Compiled only where the request is sent.
+            #[inline]
             fn decode(operation: &str, response: Option<Json>) -> Result<Self> {
                 decode(operation, response)
             }

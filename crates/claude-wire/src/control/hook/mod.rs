@@ -73,16 +73,25 @@ pub use task::*;
 pub use tool::*;
 
 use crate::id::{CallbackId, ToolUseId};
+use crate::json::Json;
 
 wire_struct! {
     /// Runs a hook callback.
     pub struct HookCallback ["subtype" = "hook_callback"] {
         /// The callback.
         callback_id: CallbackId,
-        /// The event and its input.
-        input: HookInput,
+        /// The input, an object with `hook_event_name`: decode it as the type of the event, or as
+        /// [`HookInput`] for any event.
+        input: Json,
         /// The ID of the tool call or of the event.
         tool_use_id: Option<ToolUseId>,
+    }
+}
+
+impl HookCallback {
+    /// Returns the event.
+    pub fn event(&self) -> Option<String> {
+        self.input.get("hook_event_name")?.decode().ok()
     }
 }
 
