@@ -36,6 +36,8 @@ pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
         "wire-unit" => "crates/claude-wire/src",
         "testkit" => "crates/claude-agent-testkit/tests/it",
         "kit" => "crates/claude-agent-kit/src",
+        "store" => "crates/claude-agent-store/tests",
+        "store-unit" => "crates/claude-agent-store/src",
         "e2e" => "tests-e2e/tests",
         _ => return None,
     })

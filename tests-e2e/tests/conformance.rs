@@ -31,6 +31,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("API", 7),
     ("SAF", 1),
     ("HIS", 6),
+    ("STO", 9),
     ("DOC", 4),
     ("TST", 5),
     ("PUB", 3),
@@ -154,7 +155,7 @@ fn xtask_test_compares_the_public_api() {
     for name in CRATES {
         let listing = text_of(&format!("docs/api/{name}.txt"));
         let start = format!("{}::", name.replace('-', "_"));
-        assert!(listing.lines().count() > 100 && listing.lines().is_sorted(), "{name}");
+        assert!(listing.lines().count() > 20 && listing.lines().is_sorted(), "{name}");
         assert!(listing.lines().all(|line| line.starts_with(&start)), "{name}");
     }
 }
@@ -397,7 +398,7 @@ fn session_machine_enums_are_matched_without_wildcards() {
 
 #[test]
 fn unsafe_code_is_limited_to_two_modules() {
-    for krate in ["claude-wire", "claude-agent-kit", "claude-agent-testkit"] {
+    for krate in CRATES {
         for (path, code) in sources(&format!("crates/{krate}/src")).unwrap() {
             let allowed =
                 ["process/spawn.rs", "process/death_signal.rs", "process/spawn/fixture.rs"];

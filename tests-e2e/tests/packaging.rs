@@ -37,7 +37,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn only_the_three_crates_are_published() {
+fn only_the_listed_crates_are_published() {
     let mut published: Vec<String> = packages()
         .iter()
         .filter(|package| package["source"].is_null() && package["publish"].is_null())
@@ -98,6 +98,23 @@ fn every_example_is_in_the_package_of_the_kit() {
         count += 1;
     }
     assert!(count > 5, "{count}");
+}
+
+/// Cargo publishes in the order of the dependencies, and so does a maintainer after a failed upload.
+#[test]
+fn crates_are_published_after_their_dependencies() {
+    let packages = packages();
+    for (at, name) in CRATES.iter().enumerate() {
+        let package = packages.iter().find(|package| package["name"] == *name).unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let is_later =
+                |later: &&str| dependency["name"] == **later && dependency["kind"] != "dev";
+            assert!(!CRATES[at..].iter().any(|later| is_later(&later)), "{name}: {dependency}");
+        }
+    }
+    let order = CRATES.map(|name| format!("`{name}`")).join(", ");
+    let contributing = read("CONTRIBUTING.md").replace("\n   ", " ");
+    assert!(contributing.contains(&order), "CONTRIBUTING.md does not list {order}");
 }
 
 #[test]

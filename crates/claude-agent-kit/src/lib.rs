@@ -65,6 +65,7 @@ mod reader;
 mod session;
 mod small_file;
 mod stderr;
+pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "tools")]

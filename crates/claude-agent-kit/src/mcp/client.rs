@@ -53,6 +53,7 @@ impl McpClient {
     }
 
     /// Returns the name of the server in the session.
+    #[cfg(feature = "tools")]
     pub(crate) fn server(&self) -> &str {
         &self.server
     }

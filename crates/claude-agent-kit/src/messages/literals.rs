@@ -44,13 +44,15 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 ];
 
 /// Calls that mark a file as one with messages.
-const CONSTRUCTORS: [&str; 6] = [
+const CONSTRUCTORS: [&str; 8] = [
     "Error::new(ErrorKind::",
     "Warning::new(",
     "Problem::new(",
     "Wrong::new(",
     "Finding::problem(",
     "Diagnosis::new(",
+    "StoreError::new(",
+    "StoreError::rejected(",
 ];
 
 /// Returns the literals of messages that do not occur in the text, with their files.

@@ -7,6 +7,7 @@ mod history;
 mod literals;
 mod problems;
 mod sessions;
+mod store;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
+use crate::store::StoreError;
 use crate::warning::{Warning, WarningCode};
 
 const INTRODUCTION: &str = "\
@@ -58,6 +60,10 @@ impl Messages {
         self.line(&format!("`{}`", error.kind()), &error.to_string());
     }
 
+    fn store_error(&mut self, error: &StoreError) {
+        self.line(&format!("`{}`", error.kind()), &error.to_string());
+    }
+
     fn warning(&mut self, warning: &Warning) {
         self.codes.insert(warning.code().as_str());
         self.line(&format!("`{}`", warning.code()), &warning.to_string());
@@ -81,6 +87,7 @@ fn rendered() -> Messages {
     failures::add(&mut messages);
     sessions::add(&mut messages);
     history::add(&mut messages);
+    store::add(&mut messages);
     problems::add(&mut messages);
     findings::add(&mut messages);
     messages

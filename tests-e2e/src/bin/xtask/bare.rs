@@ -28,7 +28,7 @@ pub(crate) enum BareOutcome {
     Failed,
 }
 
-/// Runs the unit tests of the three crates in a bare environment.
+/// Runs the unit tests of the published crates in a bare environment.
 pub(crate) fn run() -> Result<BareOutcome, Box<dyn Error>> {
     let programs = programs()?;
     let network = without_network();
@@ -92,6 +92,7 @@ fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
     let mut found = Vec::new();
     for arguments in [
         &["--lib", "-p", "claude-agent-kit", "-p", "claude-agent-testkit"][..],
+        &["--lib", "-p", "claude-agent-store"],
         &["--lib", "--test", "it", "-p", "claude-wire"],
     ] {
         let output = Command::new(env!("CARGO"))
@@ -114,7 +115,7 @@ fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
             }
         }
     }
-    if found.len() < 4 {
+    if found.len() < 5 {
         return Err(format!("cargo built only {} test executables", found.len()).into());
     }
     Ok(found)

@@ -53,7 +53,8 @@ pub(crate) fn check() -> Result<PlatformsOutcome, Box<dyn Error>> {
     let mut cargo = Command::new("rustup");
     cargo
         .args(["run", MINIMUM_RUST, "cargo", "test", "--quiet", "--all-features"])
-        .args(["-p", "claude-wire", "-p", "claude-agent-kit", "--lib", "--test", "it"])
+        .args(["-p", "claude-wire", "-p", "claude-agent-kit", "-p", "claude-agent-store"])
+        .args(["--lib", "--test", "it"])
         // A separate directory, so that the compilers do not discard each other's output.
         .args(["--target-dir", "target/minimum-rust"]);
     if !passes(cargo)? {

@@ -1,0 +1,356 @@
+//! A store in the memory of this process.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::entry::{EntryId, StoredEntry};
+use super::error::StoreError;
+use super::key::{Epoch, ProjectKey, Sequence, SessionKey, Subpath};
+use super::request::{
+    Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
+};
+use super::{SessionStore, StoreFuture};
+use crate::id::SessionId;
+use crate::lock::lock;
+
+/// Keeps sessions in memory, for tests and for hosts with a single process.
+///
+/// A clone shares the sessions. The memory is not limited: entries are kept until they are deleted, and a
+/// deleted or claimed session keeps a small record with its epoch.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    projects: Arc<Mutex<HashMap<ProjectKey, StoredProject>>>,
+}
+
+impl MemoryStore {
+    /// Creates an empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+#[derive(Debug, Default)]
+struct StoredProject {
+    sessions: HashMap<SessionId, StoredSession>,
+    /// The sessions with a main transcript, by the time of their last change.
+    listed: BTreeSet<(u64, SessionId)>,
+}
+
+#[derive(Debug, Default)]
+struct StoredSession {
+    epoch: Epoch,
+    last: Sequence,
+    modified_ms: u64,
+    entries: BTreeMap<Sequence, StoredEntry>,
+    transcripts: BTreeMap<Option<Subpath>, TranscriptIndex>,
+    summary: Option<Summary>,
+}
+
+/// The entries of one transcript.
+#[derive(Debug, Default)]
+struct TranscriptIndex {
+    sequences: Vec<Sequence>,
+    ids: HashMap<EntryId, Sequence>,
+}
+
+impl StoredSession {
+    fn append(&mut self, append: &Append<'_>) -> Appended {
+        let before = self.last;
+        let mut sequences = Vec::with_capacity(append.entries.len());
+        let mut skipped = 0;
+        for entry in append.entries {
+            let transcript = self.transcripts.entry(entry.subpath().cloned()).or_default();
+            if let Some(stored) = transcript.ids.get(entry.id()) {
+                sequences.push(*stored);
+                skipped += 1;
+                continue;
+            }
+            self.last = Sequence::new(self.last.get() + 1);
+            transcript.ids.insert(entry.id().clone(), self.last);
+            transcript.sequences.push(self.last);
+            let (subpath, id, text) = (entry.subpath(), entry.id(), entry.text());
+            let stored =
+                StoredEntry::new(self.last, subpath.cloned(), id.clone(), Arc::clone(text));
+            self.entries.insert(self.last, stored);
+            sequences.push(self.last);
+        }
+        if let Some(update) = append.summary.filter(|update| update.after == before) {
+            self.summary = Some(Summary::new(update.data.to_owned(), self.last));
+        }
+        Appended::new(self.last, skipped, sequences)
+    }
+
+    fn load(&self, load: &Load<'_>) -> EntryPage {
+        let subpath = match load.subpath {
+            LoadScope::All => {
+                let range = (Bound::Excluded(load.after), Bound::Unbounded);
+                return page(self.entries.range(range).map(|(_, entry)| entry), load);
+            }
+            LoadScope::Main => None,
+            LoadScope::Subpath(subpath) => Some(subpath.clone()),
+        };
+        let sequences = self.transcripts.get(&subpath).map(|index| index.sequences.as_slice());
+        let sequences = sequences.unwrap_or_default();
+        let start = sequences.partition_point(|sequence| *sequence <= load.after);
+        page(sequences[start..].iter().filter_map(|sequence| self.entries.get(sequence)), load)
+    }
+
+    /// Removes one transcript.
+    fn remove(&mut self, subpath: &Subpath) {
+        let removed = self.transcripts.remove(&Some(subpath.clone())).unwrap_or_default();
+        for sequence in removed.sequences {
+            self.entries.remove(&sequence);
+        }
+    }
+
+    /// Removes all transcripts and keeps what fences earlier owners.
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.transcripts.clear();
+        self.summary = None;
+    }
+
+    /// Returns the last sequence number of the main transcript, if there is one.
+    fn last_of_main(&self) -> Option<Sequence> {
+        self.transcripts.get(&None)?.sequences.last().copied()
+    }
+}
+
+fn page<'a>(entries: impl Iterator<Item = &'a StoredEntry>, load: &Load<'_>) -> EntryPage {
+    let mut page = EntryPage::default();
+    let mut bytes = 0_usize;
+    for entry in entries {
+        bytes = bytes.saturating_add(entry.text.len());
+        let is_full = page.entries.len() >= load.limit || bytes > load.max_bytes;
+        if is_full && !page.entries.is_empty() {
+            page.more = true;
+            break;
+        }
+        page.entries.push(entry.clone());
+    }
+    page
+}
+
+impl StoredProject {
+    fn append(&mut self, key: &SessionKey, append: &Append<'_>) -> Result<Appended, StoreError> {
+        let (current, last) = match self.sessions.get(key.session()) {
+            Some(session) => (session.epoch, session.last),
+            None => Default::default(),
+        };
+        if let Some(epoch) = append.epoch.filter(|epoch| *epoch != current) {
+            return Err(StoreError::superseded(key, epoch, current));
+        }
+        if append.entries.is_empty() {
+            return Ok(Appended::new(last, 0, Vec::new()));
+        }
+        let session = self.sessions.entry(key.session().clone()).or_default();
+        let main_before = session.last_of_main();
+        let appended = session.append(append);
+        if session.last_of_main() != main_before {
+            self.listed.remove(&(session.modified_ms, key.session().clone()));
+            session.modified_ms = now_ms().max(session.modified_ms + 1);
+            self.listed.insert((session.modified_ms, key.session().clone()));
+        }
+        Ok(appended)
+    }
+
+    fn list(&self, request: &List<'_>) -> Result<SessionList, StoreError> {
+        let end = match request.cursor {
+            Some(cursor) => Bound::Excluded(
+                read_cursor(cursor).ok_or_else(|| StoreError::invalid_cursor(cursor))?,
+            ),
+            None => Bound::Unbounded,
+        };
+        let mut listed = self.listed.range((Bound::Unbounded, end)).rev();
+        let mut rows = Vec::new();
+        for (modified_ms, id) in listed.by_ref().take(request.limit.max(1)) {
+            let Some(session) = self.sessions.get(id) else { continue };
+            let last = session.last_of_main().unwrap_or_default();
+            rows.push(SessionRow::new(id.clone(), *modified_ms, last, session.summary.clone()));
+        }
+        let cursor = |row: &SessionRow| format!("{}.{}", row.modified_ms, row.session);
+        let next = listed.next().and(rows.last()).map(cursor);
+        Ok(SessionList::new(rows, next))
+    }
+
+    fn delete(&mut self, key: &SessionKey, subpath: Option<&Subpath>) {
+        let Some(session) = self.sessions.get_mut(key.session()) else { return };
+        if let Some(subpath) = subpath {
+            session.remove(subpath);
+        } else {
+            self.listed.remove(&(session.modified_ms, key.session().clone()));
+            session.clear();
+        }
+    }
+}
+
+/// Reads the position in the list of sessions that a cursor names.
+fn read_cursor(cursor: &str) -> Option<(u64, SessionId)> {
+    let (modified_ms, session) = cursor.split_once('.')?;
+    Some((modified_ms.parse().ok()?, SessionId::from(session)))
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl SessionStore for MemoryStore {
+    fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
+        Box::pin(async {
+            let mut projects = lock(&self.projects);
+            let project = projects.entry(key.project_key().clone()).or_default();
+            let session = project.sessions.entry(key.session().clone()).or_default();
+            session.epoch = Epoch::new(session.epoch.get() + 1);
+            Ok(session.epoch)
+        })
+    }
+
+    fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
+        Box::pin(async move {
+            let mut projects = lock(&self.projects);
+            projects.entry(key.project_key().clone()).or_default().append(key, &append)
+        })
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
+        Box::pin(async move {
+            let projects = lock(&self.projects);
+            let project = projects.get(key.project_key());
+            let session = project.and_then(|project| project.sessions.get(key.session()));
+            Ok(session.map(|session| session.load(&load)).unwrap_or_default())
+        })
+    }
+
+    fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
+        Box::pin(async move {
+            match lock(&self.projects).get(project) {
+                Some(project) => project.list(&list),
+                None => StoredProject::default().list(&list),
+            }
+        })
+    }
+
+    fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
+        Box::pin(async {
+            let projects = lock(&self.projects);
+            let project = projects.get(key.project_key());
+            let session = project.and_then(|project| project.sessions.get(key.session()));
+            let transcripts = session.into_iter().flat_map(|session| session.transcripts.keys());
+            Ok(transcripts.flatten().cloned().collect())
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        subpath: Option<&'a Subpath>,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(project) = lock(&self.projects).get_mut(key.project_key()) {
+                project.delete(key, subpath);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::NewEntry;
+    use super::super::error::StoreErrorKind;
+    use super::*;
+
+    const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
+
+    fn key() -> SessionKey {
+        SessionKey::new("tenant", "project", ID).unwrap()
+    }
+
+    fn entries(texts: &[&str]) -> Vec<NewEntry> {
+        texts.iter().map(|text| NewEntry::new(None, *text, 0).unwrap()).collect()
+    }
+
+    fn texts(page: &EntryPage) -> Vec<&str> {
+        page.entries.iter().map(|entry| &*entry.text).collect()
+    }
+
+    #[tokio::test]
+    async fn a_repeated_append_skips_the_stored_entries() {
+        let (store, key) = (MemoryStore::new(), key());
+        let appended = store.append(&key, Append::new(&entries(&["1", "2"]))).await.unwrap();
+        assert_eq!((appended.last, appended.skipped), (Sequence::new(2), 0));
+        let appended = store.append(&key, Append::new(&entries(&["2", "3"]))).await.unwrap();
+        assert_eq!((appended.last, appended.skipped), (Sequence::new(3), 1));
+        assert_eq!(appended.sequences, [Sequence::new(2), Sequence::new(3)]);
+        let page = store.load(&key, Load::all()).await.unwrap();
+        assert_eq!(texts(&page), ["1", "2", "3"]);
+    }
+
+    #[tokio::test]
+    async fn an_earlier_epoch_is_rejected_also_after_a_delete() {
+        let (store, key) = (MemoryStore::new(), key());
+        let old = store.claim(&key).await.unwrap();
+        let new = store.claim(&key).await.unwrap();
+        assert!(new > old);
+        for _ in 0..2 {
+            let batch = entries(&["1"]);
+            let error = store.append(&key, Append::new(&batch).epoch(old)).await.unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Superseded);
+            assert_eq!(store.load(&key, Load::all()).await.unwrap(), EntryPage::default());
+            store.delete(&key, None).await.unwrap();
+        }
+        assert!(store.append(&key, Append::new(&entries(&["1"])).epoch(new)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_page_ends_at_its_limits() {
+        let (store, key) = (MemoryStore::new(), key());
+        store.append(&key, Append::new(&entries(&["100", "200", "300"]))).await.unwrap();
+        for load in [Load::all(), Load::main()] {
+            for (load, expected) in [
+                (load, &["100", "200", "300"][..]),
+                (load.limit(2), &["100", "200"]),
+                (load.limit(0), &["100"]),
+                (load.max_bytes(0), &["100"]),
+                (load.max_bytes(6), &["100", "200"]),
+                (load.after(Sequence::new(2)), &["300"]),
+                (load.after(Sequence::new(u64::MAX)), &[]),
+            ] {
+                let page = store.load(&key, load).await.unwrap();
+                assert_eq!(texts(&page), expected, "{load:?}");
+                let is_last = expected.last().is_none_or(|text| *text == "300");
+                assert_eq!(page.more, !is_last, "{load:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_are_listed_in_pages_with_the_newest_first() {
+        let store = MemoryStore::new();
+        let project = ProjectKey::new("tenant", "project").unwrap();
+        let id = |number: u32| format!("{number:08}-0000-4000-8000-000000000000");
+        for number in [3, 1, 2, 3] {
+            let key = project.session(&*id(number)).unwrap();
+            let entry = NewEntry::with_id(None, EntryId::unique(), "{}").unwrap();
+            store.append(&key, Append::new(&[entry])).await.unwrap();
+        }
+        let (mut cursor, mut found) = (None, Vec::new());
+        loop {
+            let list = List { cursor: cursor.as_deref(), limit: 1 };
+            let page = store.list(&project, list).await.unwrap();
+            found.extend(page.sessions.into_iter().map(|row| (row.modified_ms, row.session)));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert!(found.is_sorted_by_key(|(modified_ms, _)| std::cmp::Reverse(*modified_ms)));
+        let ids: BTreeSet<String> = found.iter().map(|(_, id)| id.to_string()).collect();
+        assert_eq!((ids, found.len()), ([1, 2, 3].map(id).into(), 3));
+        let error = store.list(&project, List::new().cursor("x")).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Rejected);
+    }
+}

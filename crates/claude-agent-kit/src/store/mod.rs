@@ -1,0 +1,170 @@
+//! Session stores keep conversations outside of the machine that runs the CLI.
+//!
+//! A [`SessionStore`] holds the entries of transcripts, byte for byte, under a [`SessionKey`]: a scope that
+//! the host chooses (such as a tenant), a project and a session. Each session has a main transcript and one
+//! transcript per [`Subpath`], such as those of subagents. [`MemoryStore`] keeps everything in memory; the
+//! crate `claude-agent-store` has stores for databases, encryption, and a conformance suite for stores of
+//! your own.
+//!
+//! Three rules make a store safe to share between machines:
+//!
+//! - **Appends are idempotent.** Every entry has an [`EntryId`] that is derived from its content, so a batch
+//!   can be sent again after a timeout without storing an entry twice.
+//! - **Entries are ordered.** Every stored entry has a [`Sequence`], and [`SessionStore::load`] continues
+//!   after any of them.
+//! - **A session has one owner.** [`SessionStore::claim`] returns a new [`Epoch`], and appends with an older
+//!   one fail with [`StoreErrorKind::Superseded`], so that a host which was cut off cannot write into a
+//!   conversation that another host continues.
+//!
+//! ```
+//! use claude_agent_kit::store::{
+//!     Append, Load, MemoryStore, NewEntry, SessionKey, SessionStore, StoreErrorKind,
+//! };
+//!
+//! # async fn example() -> Result<(), claude_agent_kit::store::StoreError> {
+//! let store = MemoryStore::new();
+//! let key = SessionKey::new("tenant-1", "my-app", "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11")?;
+//!
+//! let epoch = store.claim(&key).await?;
+//! let entries = [NewEntry::new(None, r#"{"type":"user"}"#, 0)?];
+//! store.append(&key, Append::new(&entries).epoch(epoch)).await?;
+//! // A retry stores nothing twice.
+//! store.append(&key, Append::new(&entries).epoch(epoch)).await?;
+//! assert_eq!(store.load(&key, Load::all()).await?.entries.len(), 1);
+//!
+//! // Another host takes over; the first one can no longer write.
+//! store.claim(&key).await?;
+//! let error = store.append(&key, Append::new(&entries).epoch(epoch)).await.unwrap_err();
+//! assert_eq!(error.kind(), StoreErrorKind::Superseded);
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+//! ```
+
+mod entry;
+mod error;
+mod key;
+mod memory;
+mod request;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use entry::{EntryId, NewEntry, Occurrences, StoredEntry};
+pub use error::{StoreError, StoreErrorKind};
+pub use key::{Epoch, ProjectKey, Sequence, SessionKey, Subpath};
+pub use memory::MemoryStore;
+pub use request::{
+    Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
+    SummaryUpdate,
+};
+
+/// The future returned by the methods of a [`SessionStore`].
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Stores the transcripts of sessions.
+///
+/// A store is shared by all sessions of a host, as `Arc<dyn SessionStore>`, and usually by several hosts.
+/// Every method may be called concurrently, for the same session too.
+///
+/// # Implementing a store
+/// - A method that fails has changed nothing, or has failed with [`StoreErrorKind::Unavailable`]: then its
+///   effect is unknown, and the caller tries again. A retried append stores nothing twice.
+/// - Dropping a future may cancel the request or let it complete.
+/// - Keys are compared byte for byte: case, accents and Unicode normalization matter.
+///
+/// The module `conformance` of the crate `claude-agent-store` checks all rules.
+pub trait SessionStore: Send + Sync + 'static {
+    /// Takes ownership of a session and returns its new epoch, which is greater than all earlier ones.
+    ///
+    /// The last claimer wins. The claim is atomic: of two concurrent ones, each gets its own epoch. A session
+    /// can be claimed before it has entries, and is then not listed.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached or cannot be written to.
+    fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch>;
+
+    /// Appends entries to a session in order, all of them or none. They are durable when the method returns.
+    ///
+    /// - An entry whose subpath and ID the session already has is skipped; so is the second of two such
+    ///   entries in one append.
+    /// - All transcripts of a session share one counter of sequence numbers.
+    /// - With [`Append::epoch`], the append is rejected if the session has been claimed since. Without one, it
+    ///   is accepted from any host, which is meant for titles and tags.
+    /// - [`Append::summary`] replaces the summary of the session if its `after` equals the session's last
+    ///   sequence number before this append, and is ignored otherwise.
+    /// - Without entries, only the epoch is checked.
+    ///
+    /// # Errors
+    /// Fails with [`StoreErrorKind::Superseded`] if the epoch is not the current one.
+    fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended>;
+
+    /// Returns entries after a sequence number, in order, of one transcript or of the whole session.
+    ///
+    /// A page ends at [`Load::limit`] entries or before the one that would exceed [`Load::max_bytes`] of
+    /// text. It has at least one entry if there is one. A session that does not exist has no entries.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached, or if an entry cannot be read.
+    fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage>;
+
+    /// Returns the sessions of a project that have a main transcript, the most recently modified first.
+    ///
+    /// A session that is modified between two pages moves to the front and may be missing from later pages.
+    /// No session is listed twice.
+    ///
+    /// # Errors
+    /// Fails with [`StoreErrorKind::Rejected`] if the cursor is not one of this store.
+    fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList>;
+
+    /// Returns the subpaths of a session that have entries, sorted, without the main transcript.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached.
+    fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>>;
+
+    /// Deletes a session with all its transcripts, or with a subpath one transcript of it.
+    ///
+    /// The epoch and the sequence numbers do not start again afterwards, so an earlier owner stays fenced. A
+    /// session or transcript that does not exist is not an error.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached or cannot be written to.
+    fn delete<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        subpath: Option<&'a Subpath>,
+    ) -> StoreFuture<'a, ()>;
+}
+
+/// A shared store is a store.
+impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
+    fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
+        (**self).claim(key)
+    }
+
+    fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
+        (**self).append(key, append)
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
+        (**self).load(key, load)
+    }
+
+    fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
+        (**self).list(project, list)
+    }
+
+    fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
+        (**self).subpaths(key)
+    }
+
+    fn delete<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        subpath: Option<&'a Subpath>,
+    ) -> StoreFuture<'a, ()> {
+        (**self).delete(key, subpath)
+    }
+}

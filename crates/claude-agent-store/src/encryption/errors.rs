@@ -1,0 +1,72 @@
+//! Errors of encrypted stores.
+
+use std::fmt;
+
+use claude_agent_kit::SessionId;
+use claude_agent_kit::store::{StoreError, StoreErrorKind};
+
+use super::cipher::VERSION;
+use super::keyring::MAX_ID_BYTES;
+
+/// Returns the error of an ID that cannot name a key.
+pub(crate) fn invalid_key_id(id: &str) -> StoreError {
+    let message = format!(
+        "invalid ID of an encryption key: {:?}; help: pass 1 to {MAX_ID_BYTES} bytes without control \
+         characters",
+        shorten(id)
+    );
+    StoreError::new(StoreErrorKind::Rejected, message)
+}
+
+/// Returns the error of two keys with one ID.
+pub(crate) fn duplicate_key(id: &str) -> StoreError {
+    let message = format!(
+        "the keyring has two encryption keys with the ID {id:?}; help: give every key its own ID"
+    );
+    StoreError::new(StoreErrorKind::Rejected, message)
+}
+
+/// Returns the error of an entry whose key is not in the keyring.
+pub(crate) fn unknown_key(session: &SessionId, id: &str) -> StoreError {
+    let message = format!(
+        "an entry of session {session} is encrypted with the unknown key {:?}; help: add the key \
+         with `Keyring::previous`",
+        shorten(id)
+    );
+    StoreError::new(StoreErrorKind::Rejected, message)
+}
+
+/// Returns the error of an entry that a newer version of this crate has encrypted.
+pub(crate) fn newer_format(session: &SessionId, version: u64) -> StoreError {
+    let message = format!(
+        "an entry of session {session} is encrypted in format {version}, and this version of \
+         claude-agent-store supports format {VERSION}; help: update claude-agent-store"
+    );
+    StoreError::new(StoreErrorKind::Rejected, message)
+}
+
+/// Returns the error of an entry that is not what was appended.
+pub(crate) fn corrupt(session: &SessionId) -> StoreError {
+    let message = format!(
+        "an entry of session {session} cannot be decrypted: it was changed, moved, or stored without \
+         encryption; help: check who can write to the store, and restore it from a backup"
+    );
+    StoreError::new(StoreErrorKind::Corrupt, message)
+}
+
+/// Returns the error of a system without random numbers.
+pub(crate) fn no_random_numbers(error: impl fmt::Display) -> StoreError {
+    let message = format!("cannot encrypt an entry: no random numbers are available: {error}");
+    StoreError::new(StoreErrorKind::Unavailable, message)
+}
+
+/// Returns the error of an entry that the cipher does not accept.
+pub(crate) fn too_long(bytes: usize) -> StoreError {
+    let message = format!("cannot encrypt an entry of {bytes} bytes: the entry is too long");
+    StoreError::new(StoreErrorKind::Rejected, message)
+}
+
+/// Returns the start of an ID, which a store may have changed.
+fn shorten(id: &str) -> String {
+    id.chars().take(MAX_ID_BYTES).collect()
+}

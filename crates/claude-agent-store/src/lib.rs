@@ -1,0 +1,41 @@
+//! Session stores for [`claude_agent_kit`]: conversations that survive the machine they run on.
+//!
+//! A [`SessionStore`](claude_agent_kit::store::SessionStore) keeps the transcripts of sessions. This crate has
+//! implementations of the trait, each with its own feature:
+//!
+//! | item | feature | default |
+//! |---|---|---|
+#![cfg_attr(
+    feature = "sqlite",
+    doc = "| [`SqliteStore`]: one file, for any number of processes of a machine | `sqlite` | yes |"
+)]
+#![cfg_attr(
+    feature = "encryption",
+    doc = "| [`Encrypted`]: encrypts the entries of another store | `encryption` | no |"
+)]
+#![cfg_attr(
+    feature = "conformance",
+    doc = "| [`conformance`]: the checks that every store must pass | `conformance` | no |"
+)]
+// Marks items with the feature that they need on docs.rs, which builds with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+#[cfg(feature = "encryption")]
+mod encryption;
+#[cfg(test)]
+#[cfg(all(feature = "encryption", feature = "sqlite"))]
+mod messages;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "encryption")]
+pub use encryption::{Encrypted, EncryptionKey, Keyring};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
+
+/// Compiles the example of the README.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

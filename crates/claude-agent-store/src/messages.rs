@@ -1,0 +1,133 @@
+//! Keeps `docs/messages-store.md` current: the list of all texts of errors, rendered by the functions that
+//! create them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use claude_agent_kit::SessionId;
+use claude_agent_kit::store::StoreError;
+
+use crate::{encryption, sqlite};
+
+const INTRODUCTION: &str = "\
+# Messages of claude-agent-store
+
+Every text of an error of this crate, with example values; [messages.md](messages.md) lists those of
+`claude-agent-kit`. The unit test `messages::the_list_of_messages_is_current` renders the texts and compares them
+with this file; `UPDATE_EXPECT=1 cargo test -p claude-agent-store --all-features --lib messages` rewrites it.
+";
+
+fn section(text: &mut String, title: &str, errors: &[StoreError]) {
+    write!(text, "\n## {title}\n").unwrap();
+    for error in errors {
+        writeln!(text, "- `{}`: {error}", error.kind()).unwrap();
+    }
+}
+
+/// Returns an error of the database with this result code.
+fn failure(code: i32) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
+}
+
+fn rendered() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    {
+        use rusqlite::ffi;
+        use sqlite::errors;
+
+        let path = Path::new("/srv/sessions.db");
+        let codes = [
+            ffi::SQLITE_FULL,
+            ffi::SQLITE_BUSY,
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_NOTADB,
+            ffi::SQLITE_TOOBIG,
+            ffi::SQLITE_ERROR,
+            ffi::SQLITE_IOERR,
+        ];
+        let mut list: Vec<StoreError> =
+            codes.iter().map(|code| errors::database(path, failure(*code))).collect();
+        list.extend([
+            errors::corrupt("subpath"),
+            errors::create(path, io::Error::from(io::ErrorKind::PermissionDenied)),
+            errors::foreign(path),
+            errors::newer(path, 2, 1),
+            errors::no_log(path, "delete"),
+            errors::no_thread(io::Error::from(io::ErrorKind::OutOfMemory)),
+            errors::gone(),
+        ]);
+        section(&mut text, "SQLite", &list);
+    }
+    {
+        use encryption::errors;
+
+        let session = SessionId::from("00000000-0000-4000-8000-000000000001");
+        let list = [
+            errors::invalid_key_id(""),
+            errors::duplicate_key("2026-11"),
+            errors::unknown_key(&session, "2026-11"),
+            errors::newer_format(&session, 2),
+            errors::corrupt(&session),
+            errors::no_random_numbers("operation not supported"),
+            errors::too_long(300_000_000_000),
+        ];
+        section(&mut text, "Encryption", &list);
+    }
+    text
+}
+
+#[test]
+fn the_list_of_messages_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/messages-store.md");
+    let rendered = rendered();
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        fs::write(path, &rendered).unwrap();
+        return;
+    }
+    assert!(
+        fs::read_to_string(path).unwrap_or_default() == rendered,
+        "docs/messages-store.md is stale; help: run `UPDATE_EXPECT=1 cargo test -p claude-agent-store \
+         --all-features --lib messages`"
+    );
+}
+
+#[test]
+fn the_list_contains_the_error_of_every_function() {
+    let own = include_str!("messages.rs");
+    let mut count = 0;
+    for source in [include_str!("sqlite/errors.rs"), include_str!("encryption/errors.rs")] {
+        for rest in source.split("\npub(crate) fn ").skip(1) {
+            let name = rest.split('(').next().unwrap();
+            assert!(own.contains(&format!("errors::{name}(")), "`{name}` is not listed");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 15);
+}
+
+#[test]
+fn errors_are_created_only_by_the_listed_functions() {
+    for source in [
+        include_str!("sqlite/mod.rs"),
+        include_str!("sqlite/jobs.rs"),
+        include_str!("sqlite/requests.rs"),
+        include_str!("sqlite/schema.rs"),
+        include_str!("encryption/mod.rs"),
+        include_str!("encryption/cipher.rs"),
+        include_str!("encryption/keyring.rs"),
+    ] {
+        assert!(!source.contains("StoreError::new("));
+    }
+}
+
+/// Texts follow the conventions of the project: lower case, no full stop, at most one `; help: `.
+#[test]
+fn messages_follow_the_conventions() {
+    for line in rendered().lines().filter_map(|line| line.strip_prefix("- ")) {
+        let (_, message) = line.split_once(": ").unwrap();
+        assert!(!message.starts_with(char::is_uppercase) && !message.ends_with('.'), "{line}");
+        assert!(message.matches("; help: ").count() <= 1, "{line}");
+    }
+}

@@ -1,0 +1,154 @@
+//! A store in an SQLite file.
+
+pub(crate) mod errors;
+mod jobs;
+mod requests;
+mod schema;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use claude_agent_kit::store::{
+    Append, Appended, EntryPage, Epoch, List, Load, ProjectKey, SessionKey, SessionList,
+    SessionStore, StoreError, StoreFuture, Subpath,
+};
+
+use self::jobs::Jobs;
+use self::requests::{OwnedAppend, OwnedLoad};
+
+/// Keeps sessions in an SQLite file, which any number of processes of one machine can share.
+///
+/// An append is synced to disk before it returns. The store has one thread, with a queue of 64 requests;
+/// further requests wait. Appends that wait at the same time are committed together. A request whose
+/// future is dropped before the thread has begun it is not executed. A clone shares the thread, which ends
+/// when all clones are dropped.
+///
+/// The file is created with access for its owner only. It must be on a local file system, because SQLite's
+/// write-ahead log does not work on network file systems. Its companions with the suffixes `-wal` and `-shm`
+/// belong to it: do not copy or delete a file without them while it is in use.
+///
+/// ```
+/// use claude_agent_kit::store::{SessionKey, SessionStore};
+/// use claude_agent_store::SqliteStore;
+///
+/// # async fn example(path: &std::path::Path) -> Result<(), claude_agent_kit::store::StoreError> {
+/// let store = SqliteStore::open(path).await?;
+/// let key = SessionKey::new("tenant-1", "my-app", "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11")?;
+/// let epoch = store.claim(&key).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteStore {
+    path: Arc<Path>,
+    jobs: Jobs,
+}
+
+/// Options of a [`SqliteStore`].
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    path: PathBuf,
+    busy_timeout: Duration,
+    max_bytes: Option<u64>,
+}
+
+impl SqliteOptions {
+    /// Creates options for this file, which is created if it does not exist. Its directory must exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), busy_timeout: Duration::from_secs(5), max_bytes: None }
+    }
+
+    /// Sets how long a request waits for other processes that write to the file. Afterwards it fails with
+    /// [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable). Default: 5 s.
+    #[must_use]
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.busy_timeout = timeout;
+        self
+    }
+
+    /// Limits the size of the file, without its write-ahead log. Appends that exceed the limit fail with
+    /// [`Full`](claude_agent_kit::store::StoreErrorKind::Full) until sessions are deleted or the file is
+    /// opened with a higher limit. A limit below the current size counts as the current size. Default: no
+    /// limit.
+    #[must_use]
+    pub fn max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = Some(max_bytes);
+        self
+    }
+}
+
+impl SqliteStore {
+    /// Opens a file with default options, and creates it if it does not exist.
+    ///
+    /// # Errors
+    /// Fails like [`open_with`](Self::open_with).
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        Self::open_with(SqliteOptions::new(path)).await
+    }
+
+    /// Opens a file, creates it if it does not exist, and updates an older schema.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be opened, is not a database or belongs to another program, or if a newer
+    /// version of this crate has updated its schema.
+    pub async fn open_with(options: SqliteOptions) -> Result<Self, StoreError> {
+        let path = options.path.clone().into();
+        Ok(Self { path, jobs: Jobs::start(options).await? })
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl SessionStore for SqliteStore {
+    fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
+        let key = key.clone();
+        Box::pin(self.jobs.write(move |connection| requests::claim(connection, &key)))
+    }
+
+    fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
+        let (key, append) = (key.clone(), OwnedAppend::new(&append));
+        Box::pin(self.jobs.write(move |connection| requests::append(connection, &key, &append)))
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
+        let (key, load) = (key.clone(), OwnedLoad::new(&load));
+        Box::pin(self.jobs.read(move |connection| requests::load(connection, &key, &load)))
+    }
+
+    fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
+        let (project, limit) = (project.clone(), list.limit);
+        let cursor = list.cursor.map(str::to_owned);
+        Box::pin(
+            self.jobs.read(move |connection| {
+                requests::list(connection, &project, cursor.as_deref(), limit)
+            }),
+        )
+    }
+
+    fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
+        let key = key.clone();
+        Box::pin(self.jobs.read(move |connection| requests::subpaths(connection, &key)))
+    }
+
+    fn delete<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        subpath: Option<&'a Subpath>,
+    ) -> StoreFuture<'a, ()> {
+        let (key, subpath) = (key.clone(), subpath.cloned());
+        Box::pin(
+            self.jobs.write(move |connection| requests::delete(connection, &key, subpath.as_ref())),
+        )
+    }
+}

@@ -1,0 +1,332 @@
+//! The store in an SQLite file.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use claude_agent_kit::store::{
+    Append, List, Load, NewEntry, Sequence, SessionKey, SessionStore, StoreError, StoreErrorKind,
+};
+use claude_agent_store::{SqliteOptions, SqliteStore, conformance};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn key(number: u32) -> SessionKey {
+    let id = format!("{number:08x}-0000-4000-8000-000000000000");
+    SessionKey::new("scope", "project", &*id).unwrap()
+}
+
+fn entry(text: &str) -> NewEntry {
+    NewEntry::new(None, text, 0).unwrap()
+}
+
+async fn texts(store: &SqliteStore, key: &SessionKey) -> Vec<String> {
+    let (mut texts, mut load) = (Vec::new(), Load::all());
+    loop {
+        let page = store.load(key, load).await.unwrap();
+        load.after = page.entries.last().map_or(load.after, |entry| entry.sequence);
+        texts.extend(page.entries.iter().map(|entry| entry.text.to_string()));
+        if !page.more {
+            return texts;
+        }
+    }
+}
+
+#[track_caller]
+fn kind<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreErrorKind {
+    result.unwrap_err().kind()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_store_conforms() {
+    let directory = directory();
+    let count = AtomicU32::new(0);
+    let make = async || {
+        let name = format!("{}.db", count.fetch_add(1, Ordering::Relaxed));
+        SqliteStore::open(directory.path().join(name)).await.unwrap()
+    };
+    conformance::run(make).await.assert();
+}
+
+#[tokio::test]
+async fn sessions_survive_the_store() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert_eq!(store.path(), path);
+    let old = store.claim(&key(1)).await.unwrap();
+    let batch = [entry("1"), entry("2")];
+    let append = Append::new(&batch).epoch(old).summary(Sequence::new(0), "{}");
+    store.append(&key(1), append).await.unwrap();
+    let row = store.list(key(1).project_key(), List::new()).await.unwrap();
+    drop(store);
+
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert_eq!(texts(&store, &key(1)).await, ["1", "2"]);
+    assert_eq!(store.list(key(1).project_key(), List::new()).await.unwrap(), row);
+    assert!(store.claim(&key(1)).await.unwrap() > old);
+    let appended = store.append(&key(1), Append::new(&batch)).await.unwrap();
+    assert_eq!(appended.skipped, 2);
+}
+
+#[tokio::test]
+async fn full_database_rejects_appends_until_there_is_room() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let limited = SqliteOptions::new(&path).max_bytes(400_000);
+    let store = SqliteStore::open_with(limited.clone()).await.unwrap();
+    let text = |number: u32| format!("[{number},{:?}]", "x".repeat(5_000));
+    let mut stored = 0;
+    let error = loop {
+        let (session, batch) = (key(stored % 2), [entry(&text(stored))]);
+        match store.append(&session, Append::new(&batch)).await {
+            Ok(_) => stored += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.kind(), error.is_retryable()), (StoreErrorKind::Full, true), "{error}");
+    assert!(stored > 20, "{stored}");
+    assert!(fs::metadata(&path).unwrap().len() <= 400_000);
+    // Nothing is lost, nothing of the failed append is stored, and reads work.
+    let all = async |store: &SqliteStore| {
+        let (even, odd) = (texts(store, &key(0)).await, texts(store, &key(1)).await);
+        even.len() + odd.len()
+    };
+    assert_eq!(all(&store).await, stored as usize);
+
+    // A higher limit helps.
+    drop(store);
+    let raised = limited.clone().max_bytes(800_000);
+    let store = SqliteStore::open_with(raised).await.unwrap();
+    let batch = [entry(&text(stored))];
+    store.append(&key(stored % 2), Append::new(&batch)).await.unwrap();
+    assert_eq!(all(&store).await, stored as usize + 1);
+    drop(store);
+
+    // So does a deletion.
+    let store = SqliteStore::open_with(limited).await.unwrap();
+    let large = [entry(&format!("{:?}", "y".repeat(50_000)))];
+    assert_eq!(kind(store.append(&key(1), Append::new(&large)).await), StoreErrorKind::Full);
+    store.delete(&key(0), None).await.unwrap();
+    store.append(&key(1), Append::new(&large)).await.unwrap();
+}
+
+/// One request that does not fit must not fail those that are committed together with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn append_that_does_not_fit_fails_alone() {
+    let directory = directory();
+    let options = SqliteOptions::new(directory.path().join("sessions.db")).max_bytes(400_000);
+    let store = SqliteStore::open_with(options).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let is_large = number % 10 == 5;
+            let letters = if is_large { 1_000_000 } else { 100 };
+            let batch = [entry(&format!("{:?}", "x".repeat(letters)))];
+            (is_large, store.append(&key(number), Append::new(&batch)).await)
+        });
+    }
+    while let Some(result) = tasks.join_next().await {
+        let (is_large, result) = result.unwrap();
+        match result {
+            Ok(_) => assert!(!is_large),
+            Err(error) => assert_eq!((error.kind(), is_large), (StoreErrorKind::Full, true)),
+        }
+    }
+    let page = store.list(key(0).project_key(), List::new()).await.unwrap();
+    assert_eq!(page.sessions.len(), 36);
+}
+
+#[tokio::test]
+async fn newer_schema_is_rejected() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    drop(SqliteStore::open(&path).await.unwrap());
+    let set = |version: i64| {
+        let connection = Connection::open(&path).unwrap();
+        connection.pragma_update(None, "user_version", version).unwrap();
+    };
+    set(99);
+    let error = SqliteStore::open(&path).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Rejected);
+    assert!(error.to_string().contains("schema version 99"), "{error}");
+    set(1);
+    SqliteStore::open(&path).await.unwrap();
+}
+
+#[tokio::test]
+async fn databases_of_other_programs_are_not_changed() {
+    let directory = directory();
+    let path = directory.path().join("other.db");
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("CREATE TABLE mine (a)").unwrap();
+    assert_eq!(kind(SqliteStore::open(&path).await), StoreErrorKind::Rejected);
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    assert_eq!(other.query_row(tables, [], |row| row.get::<_, i64>(0)).unwrap(), 1);
+
+    let path = directory.path().join("marked.db");
+    let other = Connection::open(&path).unwrap();
+    other.pragma_update(None, "application_id", 7).unwrap();
+    assert_eq!(kind(SqliteStore::open(&path).await), StoreErrorKind::Rejected);
+
+    let path = directory.path().join("notes.txt");
+    fs::write(
+        &path,
+        "not a database, but long enough to be read as the header of one. ".repeat(99),
+    )
+    .unwrap();
+    assert_eq!(kind(SqliteStore::open(&path).await), StoreErrorKind::Corrupt);
+}
+
+#[tokio::test]
+async fn damaged_entries_are_reported_as_corrupt() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    let other = Connection::open(&path).unwrap();
+    for change in [
+        "UPDATE entry SET text = CAST(x'ff' AS TEXT)",
+        "UPDATE entry SET text = '1', entry_id = ''",
+        "UPDATE entry SET entry_id = 'a'; UPDATE transcript SET subpath = '../../etc'",
+        "DROP TABLE entry",
+    ] {
+        other.execute_batch(change).unwrap();
+        let loaded = store.load(&key(1), Load::all()).await;
+        assert_eq!(kind(loaded), StoreErrorKind::Corrupt, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn missing_directory_is_named_in_the_error() {
+    let directory = directory();
+    let path = directory.path().join("missing/sessions.db");
+    let error = SqliteStore::open(&path).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    assert!(error.to_string().contains("missing"), "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_are_accessible_to_their_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let directory = directory();
+    let store = SqliteStore::open(directory.path().join("sessions.db")).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    let mut names = Vec::new();
+    for file in fs::read_dir(directory.path()).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+        names.push(file.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["sessions.db", "sessions.db-shm", "sessions.db-wal"]);
+}
+
+/// Locks the database like another process that writes to it.
+fn locked(path: &Path) -> Connection {
+    let other = Connection::open(path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+#[tokio::test]
+async fn locked_database_is_unavailable_and_readable() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let options = SqliteOptions::new(&path).busy_timeout(Duration::from_millis(50));
+    let store = SqliteStore::open_with(options).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    let other = locked(&path);
+    let error = store.append(&key(1), Append::new(&[entry("2")])).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (StoreErrorKind::Unavailable, true));
+    assert_eq!(texts(&store, &key(1)).await, ["1"]);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.append(&key(1), Append::new(&[entry("2")])).await.unwrap();
+    assert_eq!(texts(&store, &key(1)).await, ["1", "2"]);
+}
+
+#[tokio::test]
+async fn requests_that_are_abandoned_while_the_database_is_locked_are_not_executed() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let other = locked(&path);
+    let mut requests = Vec::new();
+    for number in 0..200 {
+        let store = store.clone();
+        requests.push(tokio::spawn(async move {
+            let batch = [entry(&number.to_string())];
+            store.append(&key(1), Append::new(&batch)).await
+        }));
+    }
+    tokio::task::yield_now().await;
+    assert!(requests.iter().all(|request| !request.is_finished()));
+    // All but the first, which has begun or will begin.
+    for request in &requests[1..] {
+        request.abort();
+    }
+    for request in requests.drain(1..) {
+        assert!(request.await.unwrap_err().is_cancelled());
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    requests.remove(0).await.unwrap().unwrap();
+    store.append(&key(1), Append::new(&[entry("\"last\"")])).await.unwrap();
+    assert_eq!(texts(&store, &key(1)).await, ["0", "\"last\""]);
+}
+
+/// Returns the number of descriptors of this file in this process.
+#[cfg(target_os = "linux")]
+fn open_files(path: &Path) -> usize {
+    let links = fs::read_dir("/proc/self/fd").unwrap();
+    links
+        .filter(|link| fs::read_link(link.as_ref().unwrap().path()).is_ok_and(|to| to == path))
+        .count()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn dropped_store_closes_its_file() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let copy = store.clone();
+    drop(store);
+    copy.claim(&key(1)).await.unwrap();
+    assert!(open_files(&path) > 0);
+    drop(copy);
+    let start = Instant::now();
+    while open_files(&path) > 0 {
+        assert!(start.elapsed() < Duration::from_secs(30), "the file is still open");
+        tokio::task::yield_now().await;
+    }
+    // The last connection removes the write-ahead log.
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn deleted_entries_are_overwritten() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let secret = "a text that must not remain";
+    store.append(&key(1), Append::new(&[entry(&format!("{secret:?}"))])).await.unwrap();
+    let checkpoint = || {
+        let other = Connection::open(&path).unwrap();
+        other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+    };
+    assert!(checkpoint());
+    store.delete(&key(1), None).await.unwrap();
+    assert!(!checkpoint());
+}
