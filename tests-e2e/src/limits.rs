@@ -45,6 +45,13 @@ claude-wire/src/session/limits.rs
     stdin_stall: a CLI that leaves stdin unread while too many responses wait for it
     held_open_quiet: a stdout that another process holds open after the exit
     held_open_max: a stdout that another process holds open after the exit
+    batch_entries: an append to the store
+    batch_bytes: an append to the store
+    queued_bytes: entries that wait for the store, and messages that wait with a result
+    first_retry: a retry of an append to the store
+    max_retry: a retry of an append to the store
+    give_up: an append to the store with its retries
+    flush: the last entries after the exit of the CLI
     background_ceiling: background work after a result of a query
     idle_timeout: silence of a query
 claude-wire/src/session/stop.rs
@@ -100,6 +107,8 @@ claude-agent-kit/src/callback/registry.rs
     MOST: hook timeout sent to the CLI
 claude-agent-kit/src/driver/callback_tasks.rs
     BLOCKED: a callback that holds its thread
+claude-agent-kit/src/driver/mirror.rs
+    REQUEST_TIMEOUT: a single request to the store
 claude-agent-kit/src/driver/stderr.rs
     QUIET: the rest of stderr after the end of a run
     MAX_WAIT: the rest of stderr after the end of a run

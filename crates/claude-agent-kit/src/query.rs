@@ -146,6 +146,12 @@ impl QueryStream {
         &self.handles.mask
     }
 
+    /// Returns whether the store had all entries before the last result when the result was delivered.
+    /// Returns `None` before the first result, and without a [store](Options::store).
+    pub fn is_stored(&self) -> Option<bool> {
+        self.handles.is_stored()
+    }
+
     /// Returns the process ID of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.handles.pid
@@ -174,6 +180,7 @@ impl QueryStream {
             }
         }
         collected.cost = self.cost();
+        collected.stored = self.is_stored();
         let delays = collected.messages().filter_map(|message| retry_delay(&message.body));
         let delay = delays.last();
         let failure =
@@ -278,17 +285,21 @@ pub struct Collected {
     pub error: Option<Error>,
     /// The cost of the run. Not complete if the run ended early.
     pub cost: Cost,
+    /// Whether the store had all entries before the last result when the result was delivered; `None` without
+    /// a result, and without a [store](Options::store).
+    pub stored: Option<bool>,
     /// The error of the last result, if that turn failed.
     failure: Option<Error>,
 }
 
 impl Serialize for Collected {
-    /// `{"type":"query_output","items":[…],"cost":{…},"error":{…}}`; the error, of the run or else of
-    /// its last turn, is left out if the run succeeded.
+    /// `{"type":"query_output","items":[…],"cost":{…},"stored":…,"error":{…}}`; the error, of the run or
+    /// else of its last turn, is left out if the run succeeded, and `stored` without a store.
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "query_output")?;
         object.field("items", &self.items)?;
         object.field("cost", &self.cost)?;
+        object.optional("stored", self.stored.as_ref())?;
         object.optional("error", self.error.as_ref().or(self.failure.as_ref()))?;
         object.end()
     }

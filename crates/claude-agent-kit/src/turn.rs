@@ -121,6 +121,9 @@ pub struct TurnOutcome {
     /// Whether the CLI confirmed that the result is for this message. Older CLIs do not confirm
     /// it; then the result is assigned to the oldest pending message.
     pub is_confirmed: bool,
+    /// Whether the store had all entries before the result when the result was delivered; `None` without a
+    /// [store](crate::Options::store).
+    pub stored: Option<bool>,
     /// The warnings of the turn.
     pub warnings: Vec<Warning>,
     failure: Option<Error>,
@@ -128,13 +131,15 @@ pub struct TurnOutcome {
 
 impl Serialize for TurnOutcome {
     /// Serializes as `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],
-    /// "warnings":[…],"error":{…}}`. Empty lists are omitted, and so is `error` if the turn succeeded.
+    /// "stored":…,"warnings":[…],"error":{…}}`. Empty lists are omitted, and so are `error` if the turn
+    /// succeeded and `stored` without a store.
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "turn_outcome")?;
         object.field("text", &self.text)?;
         object.field("result", &self.result)?;
         object.field("cost", &self.cost)?;
         object.list("shared_with", &self.shared_with)?;
+        object.optional("stored", self.stored.as_ref())?;
         object.list("warnings", &self.warnings)?;
         object.optional("error", self.failure.as_ref())?;
         object.end()
@@ -275,12 +280,12 @@ impl Turn {
             let error = given.unwrap_or_else(|| self.without_result(ended.as_ref()));
             return Err(error.with_cost(self.cost()));
         };
-        let (shared_with, is_confirmed) = match &ended {
-            Some(TurnEnd::Result { messages, named, .. }) => {
+        let (shared_with, is_confirmed, stored) = match &ended {
+            Some(TurnEnd::Result { messages, named, stored, .. }) => {
                 let others = messages.iter().filter(|other| **other != self.id);
-                (others.cloned().collect(), *named)
+                (others.cloned().collect(), *named, *stored)
             }
-            Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) | None => (Vec::new(), false),
+            Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) | None => (Vec::new(), false, None),
         };
         let cost = self.cost();
         let failure = turn_failure(&result, &self.session.shared.handles.mask, self.retry_delay);
@@ -292,6 +297,7 @@ impl Turn {
             result,
             shared_with,
             is_confirmed,
+            stored,
         })
     }
 

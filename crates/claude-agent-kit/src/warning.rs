@@ -104,6 +104,11 @@ warning_codes! {
     /// The CLI sent a message, a subtype or a content block that this version of the SDK does not know. It
     /// is passed on unchanged, and reported once.
     UnknownMessage = "unknown_message",
+    /// The session store failed. The transcript of the run is not complete there, and later results say that
+    /// they are not stored.
+    StoreDegraded = "store_degraded",
+    /// Data of the run that is not part of a transcript is not stored.
+    NotStored = "not_stored",
 }
 
 impl fmt::Display for WarningCode {
@@ -249,6 +254,20 @@ impl Warning {
             | RunWarning::CallbackOverload { .. }
             | RunWarning::UnsupportedRequest { .. } => of_callback(warning),
             RunWarning::ModeBypassesCallback(mode) => shadowed_by(&mode),
+            RunWarning::MirrorDegraded(reason) => {
+                let message = format!(
+                    "the session store failed: {reason}; the run continues, and its further entries are not \
+                     stored; help: check the store"
+                );
+                Self::new(WarningCode::StoreDegraded, message)
+            }
+            RunWarning::UnknownTranscript(path) => {
+                let message = format!(
+                    "the CLI reported entries of {path:?}, which is not a transcript below `projects`; they \
+                     are not stored; help: check whether the version of the CLI is supported"
+                );
+                Self::new(WarningCode::NotStored, message)
+            }
         }
     }
 }

@@ -37,6 +37,7 @@ mod permissions;
 mod queue;
 mod replay;
 mod run_groups;
+mod store_mirror;
 mod stress;
 mod turns;
 mod unknown_messages;

@@ -56,6 +56,13 @@ pub(super) fn diagnose(failure: &RunFailure, evidence: &Evidence) -> Diagnosis {
             "a program other than the CLI writes to stdout",
             "check that the executable is the CLI, and that no wrapper or hook writes to its stdout",
         ),
+        RunFailure::Superseded(_) => Diagnosis::without_cause(
+            "resume the session if it should continue in this process; the transcript on the local disk \
+             has all entries",
+        ),
+        RunFailure::StoreFailed(_) => Diagnosis::without_cause(
+            "check the store, or let runs continue without it with `StoreFailurePolicy::Continue`",
+        ),
         RunFailure::LineTooLong(_) => Diagnosis::new(
             "a tool result or a prompt is very large",
             "increase `Limits::max_line_bytes`, or let tools return less",

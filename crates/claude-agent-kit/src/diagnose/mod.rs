@@ -74,7 +74,10 @@ pub(crate) fn failure(failure: &RunFailure, evidence: &Evidence) -> Error {
         RunFailure::TooManyMalformedLines(_, last) => {
             facts.line = Some(masked(&last.line, &evidence.mask));
         }
-        RunFailure::InitializeRejected(_) | RunFailure::IdleTimeout => facts.exit = evidence.exit,
+        RunFailure::InitializeRejected(_)
+        | RunFailure::IdleTimeout
+        | RunFailure::Superseded(_)
+        | RunFailure::StoreFailed(_) => facts.exit = evidence.exit,
     })
 }
 
@@ -94,6 +97,8 @@ fn kind_of(failure: &RunFailure, evidence: &Evidence) -> ErrorKind {
         RunFailure::NonZeroExitAfterResult(_) => ErrorKind::NonZeroExit,
         RunFailure::StdinNotRead(_) => ErrorKind::StdinNotRead,
         RunFailure::Process { .. } => ErrorKind::ProcessFailed,
+        RunFailure::Superseded(_) => ErrorKind::Superseded,
+        RunFailure::StoreFailed(_) => ErrorKind::StoreFailed,
     }
 }
 
@@ -129,6 +134,14 @@ fn summary(failure: &RunFailure, evidence: &Evidence) -> String {
         }
         RunFailure::StdinNotRead(bytes) => {
             format!("{cli} does not read stdin ({bytes} bytes of responses could not be written)")
+        }
+        RunFailure::Superseded(reason) => {
+            let reason = evidence.mask.apply_limited(reason, TEXT_BYTES);
+            format!("the run was stopped because it no longer owns its session: {reason}")
+        }
+        RunFailure::StoreFailed(reason) => {
+            let reason = evidence.mask.apply_limited(reason, TEXT_BYTES);
+            format!("the run was stopped because its store failed: {reason}")
         }
         RunFailure::LineTooLong(size) => {
             format!("{cli} wrote a line of {size} bytes, which exceeds `Limits::max_line_bytes`")
@@ -199,7 +212,9 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
         | RunFailure::IdleTimeout
         | RunFailure::LineTooLong(_)
         | RunFailure::TooManyMalformedLines(..)
-        | RunFailure::StdinNotRead(_) => return None,
+        | RunFailure::StdinNotRead(_)
+        | RunFailure::Superseded(_)
+        | RunFailure::StoreFailed(_) => return None,
     }
     let lines = || evidence.stderr_tail.lines();
     let option = lines()
@@ -241,7 +256,9 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
             | RunFailure::IdleTimeout
             | RunFailure::LineTooLong(_)
             | RunFailure::TooManyMalformedLines(..)
-            | RunFailure::StdinNotRead(_) => evidence.exit,
+            | RunFailure::StdinNotRead(_)
+            | RunFailure::Superseded(_)
+            | RunFailure::StoreFailed(_) => evidence.exit,
         };
     }))
 }

@@ -6,6 +6,7 @@
 pub(crate) mod callback_tasks;
 mod exit_watch;
 mod limits;
+pub(crate) mod mirror;
 pub(crate) mod publish;
 mod read_buffer;
 mod run_clock;
@@ -35,12 +36,14 @@ pub(crate) use warning_sink::WarningSink;
 use crate::commands::{Command, CommandReceiver, ReplySender};
 use crate::diagnose::Evidence;
 use crate::feed::{Feed, LineMarks, Piece};
+use crate::lock::lock;
 use crate::permission::PermissionOrigin;
 use crate::session::events::EventLog;
 use crate::transport::Running;
 use crate::warning::{Warning, WarningCode};
 use callback_tasks::CallbackTasks;
 use exit_watch::ExitWatch;
+use mirror::MirrorTasks;
 use run_clock::RunClock;
 use stderr::StderrReader;
 use stdin::Stdin;
@@ -76,6 +79,10 @@ pub(crate) struct Driver {
     events: Arc<EventLog>,
     warnings: WarningSink,
     cost: Arc<Mutex<RunCost>>,
+    /// Whether everything before the last result is stored.
+    stored: Arc<Mutex<Option<bool>>>,
+    /// Appends to the store; `None` without one.
+    mirror: Option<MirrorTasks>,
     /// Facts for error messages that the machine does not have.
     evidence: Evidence,
 }
@@ -248,6 +255,12 @@ impl Driver {
                     let origin = PermissionOrigin { run: self.run, session_id };
                     self.callbacks.run(key, request, line, origin);
                 }
+                Effect::Stored(stored) => *lock(&self.stored) = Some(stored),
+                Effect::Append(batch) => self.mirror.iter_mut().for_each(|it| it.append(&batch)),
+                Effect::RetryAppend(number) => {
+                    self.mirror.iter_mut().for_each(|it| it.retry(number))
+                }
+                Effect::AbandonAppend => self.mirror.iter_mut().for_each(MirrorTasks::abandon),
                 Effect::CancelCallback(key) => self.callbacks.cancel(key),
                 Effect::AbortCallback(key) => self.callbacks.abort(key),
                 Effect::TurnStarted(id) => {

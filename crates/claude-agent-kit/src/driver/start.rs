@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use super::callback_tasks::CallbackTasks;
 use super::exit_watch::ExitWatch;
+use super::mirror::MirrorTasks;
 use super::run_clock::RunClock;
 use super::stdin::Stdin;
 use super::timer::Timer;
@@ -34,6 +35,7 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::session::SessionLink;
 use crate::session::events::{EventLog, Events};
+use crate::store::StoreOptions;
 use crate::transport::{Connection, Launch, Local, Transport};
 
 /// The kind of run.
@@ -50,6 +52,7 @@ pub(crate) struct Handles {
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
     cost: Arc<Mutex<RunCost>>,
+    stored: Arc<Mutex<Option<bool>>>,
     /// Masks secrets in errors.
     pub(crate) mask: Mask,
     pub(crate) pid: Option<u32>,
@@ -133,6 +136,11 @@ impl Handles {
     pub(crate) fn cost(&self) -> RunCost {
         *lock(&self.cost)
     }
+
+    /// Returns whether everything before the last result is stored.
+    pub(crate) fn is_stored(&self) -> Option<bool> {
+        *lock(&self.stored)
+    }
 }
 
 /// Starts a CLI.
@@ -159,6 +167,7 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
         warnings: WarningSink::new(options.host.on_warning.clone()),
         events: Arc::new(EventLog::new(options.settings.start.session_id().cloned())),
         cost: Arc::default(),
+        stored: Arc::default(),
         mask: mask(&prepared),
         pid: connected.connection.child.pid(),
         origin: options.settings.start.origin.clone(),
@@ -232,6 +241,11 @@ fn driver(
     let Connection { input, output, errors, child } = connected.connection;
     let callbacks =
         CallbackTasks::new(options.host.callbacks.clone(), runtime.clone(), handles, link.clone());
+    let mirror = options
+        .host
+        .store
+        .clone()
+        .map(|store| MirrorTasks::new(store, runtime.clone(), handles.commands.clone()));
     Driver {
         run: plan.id_suffix,
         machine: Machine::new(plan),
@@ -254,6 +268,8 @@ fn driver(
         events: handles.events.clone(),
         warnings: handles.warnings.clone(),
         cost: handles.cost.clone(),
+        stored: handles.stored.clone(),
+        mirror,
         evidence,
     }
 }
@@ -342,6 +358,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
     plan.file_checkpointing = options.settings.file_checkpointing;
     plan.resumes = resumes(prepared);
     plan.id_suffix = crate::random::suffix();
+    plan.mirror = options.host.store.as_ref().map(StoreOptions::policy);
     Ok(plan)
 }
 

@@ -165,6 +165,10 @@ error_kinds! {
     /// A change of the [history](crate::history) is not possible: a title or tag is blank, or there is
     /// nothing to fork.
     InvalidHistoryChange = "invalid_history_change" [],
+    /// Another host has claimed the session in its [store](crate::store), so this run was stopped.
+    Superseded = "superseded" [Resume],
+    /// The [store](crate::store) of the session failed, and the options stop the run then.
+    StoreFailed = "store_failed" [Resume],
     /// A session cannot be deleted because a CLI is using it.
     SessionLive = "session_live" [Retry],
 }

@@ -120,6 +120,8 @@ impl Error {
             | ErrorKind::ConversationNotFound => ErrorKind::NotInitialized,
             // Another session on this runtime would fail as well.
             ErrorKind::RuntimeGone => ErrorKind::RuntimeGone,
+            // The process works; its store decided the end.
+            kind @ (ErrorKind::Superseded | ErrorKind::StoreFailed) => kind,
             _ => ErrorKind::TransportClosed,
         };
         let source = Some(Arc::new(self.clone()) as _);

@@ -123,6 +123,8 @@ fn failures_by_kind(messages: &mut Messages) {
         RunFailure::LineTooLong(99_000_000),
         RunFailure::TooManyMalformedLines(5, malformed),
         RunFailure::StdinNotRead(9_000_000),
+        RunFailure::Superseded("session s was claimed by another host".to_owned()),
+        RunFailure::StoreFailed("the database is read-only".to_owned()),
     ] {
         messages.error(&failure(&cause, &evidence("")));
     }

@@ -12,6 +12,7 @@ use super::Messages;
 use crate::hook::{PreToolUse, SessionStart};
 use crate::options::prepare;
 use crate::options::prepare::user_problem;
+use crate::store::{MemoryStore, StoreOptions};
 use crate::transport::InMemory;
 use crate::{
     AgentDefinition, Conversation, Json, Limits, NoArguments, Options, Permission, Prompt, Tool,
@@ -57,6 +58,10 @@ fn host_options(messages: &mut Messages) {
         Options::new().limits(limits.running_mcp_messages(0)),
         Options::new().limits(limits.backlog_soft_bytes(2).backlog_hard_bytes(1)),
         Options::new().executable(["node", "--a\0b"]),
+        Options::new().store(StoreOptions::new("", MemoryStore::new())),
+        Options::new()
+            .store(StoreOptions::new("tenant", MemoryStore::new()))
+            .conversation(Conversation::new().ephemeral()),
         Options::new().on_user_dialog([""; 0], |_, _| async {
             crate::elicitation::DialogResponse::cancelled()
         }),
@@ -269,6 +274,9 @@ fn warnings(messages: &mut Messages) {
         asking().allowed_tools(["Read", "Bash(*)"]),
         Options::new().mcp("a__b", server).allowed_tools(["mcp__a__b"]),
         Options::new().env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "1 minute"),
+        Options::new()
+            .store(StoreOptions::new("tenant", MemoryStore::new()))
+            .file_checkpointing(true),
     ] {
         let prepared = prepare(&options, None).map_err(|error| error.to_string()).unwrap();
         prepared.warnings.iter().for_each(|warning| messages.warning(warning));

@@ -133,6 +133,8 @@ fn notices(messages: &mut Messages) {
             response: "declined".to_owned(),
         },
         RunWarning::ModeBypassesCallback(PermissionMode::Auto),
+        RunWarning::MirrorDegraded("an append did not succeed within 30s: no route".to_owned()),
+        RunWarning::UnknownTranscript("/tmp/notes.jsonl".to_owned()),
     ] {
         messages.warning(&Warning::of(notice));
     }

@@ -1,6 +1,7 @@
 //! Errors of session stores.
 
 use super::Messages;
+use crate::driver::mirror;
 use crate::store::{EntryId, Epoch, NewEntry, ProjectKey, SessionKey, StoreError, Subpath};
 
 pub(super) fn add(messages: &mut Messages) {
@@ -18,4 +19,6 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&Subpath::new(&"x".repeat(513)).unwrap_err());
     messages.store_error(&EntryId::new("").unwrap_err());
     messages.store_error(&NewEntry::new(None, "{", 0).unwrap_err());
+    messages.store_error(&mirror::timed_out());
+    messages.store_error(&mirror::panicked());
 }

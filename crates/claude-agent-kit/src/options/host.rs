@@ -13,6 +13,7 @@ use super::{Options, OsUser, strings};
 use crate::callback::Registry;
 use crate::cli::{Runtime, VersionPolicy};
 use crate::group::RunGroup;
+use crate::store::StoreOptions;
 use crate::transport::Transport;
 use crate::warning::Warning;
 
@@ -89,6 +90,8 @@ pub(crate) struct HostOptions {
     /// Why `isolated` cannot be applied.
     pub(crate) isolation: Option<&'static str>,
     pub(crate) callbacks: Registry,
+    /// The store to which transcripts are mirrored.
+    pub(crate) store: Option<StoreOptions>,
     /// What the callbacks and in-process servers require of the CLI.
     pub(crate) needs: Needs,
 }
@@ -137,6 +140,7 @@ impl Default for HostOptions {
             backlog: BacklogLimits::default(),
             isolation: None,
             callbacks: Registry::default(),
+            store: None,
             needs: Needs::default(),
         }
     }
@@ -201,6 +205,33 @@ impl Options {
         self.change_host("die_with_parent", |host| host.die_with_parent = die)
     }
 
+    /// Mirrors the transcripts of the session to a [store](crate::store), so that the conversation can be
+    /// read elsewhere. Replaces an earlier store. Sent as `--session-mirror`. Default: no store.
+    ///
+    /// The CLI still writes its own files. Every entry is sent to the store in order, and a result is
+    /// delivered when the store has all entries before it: [`TurnOutcome::stored`](crate::TurnOutcome::stored)
+    /// and [`Collected::stored`](crate::Collected::stored) then are `true`. [`StoreOptions`] describes what
+    /// happens when the store fails. If another host claims the session, the run is stopped with
+    /// [`Superseded`](crate::ErrorKind::Superseded).
+    ///
+    /// A permission request that is delivered among the messages does not wait for the store: results before
+    /// it that are not stored yet are delivered as not stored. The end of a run waits up to 10 seconds for
+    /// the last entries. File checkpoints and the saved outputs of tools are not stored.
+    ///
+    /// ```
+    /// use claude_agent_kit::Options;
+    /// use claude_agent_kit::store::{MemoryStore, StoreOptions};
+    ///
+    /// let store = std::sync::Arc::new(MemoryStore::new());
+    /// let options = Options::new().store(StoreOptions::new("tenant-1", store.clone()));
+    /// ```
+    pub fn store(self, store: StoreOptions) -> Self {
+        self.change(|host| {
+            host.store = Some(store);
+            host.needs.session_mirror = true;
+        })
+    }
+
     /// Adds every run with these options to `group`, so that they can be shut down together. Replaces
     /// an earlier group. Default: no group.
     pub fn group(self, group: &RunGroup) -> Self {
@@ -249,6 +280,7 @@ impl fmt::Debug for HostOptions {
             .field("backlog", &self.backlog)
             .field("isolation", &self.isolation)
             .field("callbacks", &self.callbacks)
+            .field("store", &self.store)
             .field("needs", &self.needs)
             .finish_non_exhaustive()
     }

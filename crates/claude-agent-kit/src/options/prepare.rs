@@ -66,6 +66,7 @@ fn prepare_in(
     let mut problems = limits(&options.host);
     problems.extend(options.host.callbacks.problems());
     problems.extend(user_problem(&options.host, cfg!(unix)));
+    problems.extend(store_problems(options));
     problems.extend(options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, environment.limits, &mut problems);
     let mut settings = options.settings.clone();
@@ -178,6 +179,20 @@ pub(crate) fn user_problem(host: &HostOptions, is_supported: bool) -> Option<Pro
     let reason =
         "this platform does not support running the CLI as another user; help: remove the option";
     (host.user.is_some() && !is_supported).then(|| Problem::new(&["user"], reason))
+}
+
+/// Returns the problems of a store: the CLI reports no entries of a session that it does not save.
+fn store_problems(options: &Options) -> Vec<Problem> {
+    let Some(store) = &options.host.store else { return Vec::new() };
+    let mut problems = Vec::new();
+    if let Err(error) = store.check_scope() {
+        problems.push(Problem::new(&["store"], error.to_string()));
+    }
+    if options.settings.persist_session == Some(false) {
+        let reason = "the CLI reports no entries of a session that it does not save; help: remove one of them";
+        problems.push(Problem::new(&["store", "conversation.persist"], reason));
+    }
+    problems
 }
 
 /// Returns the form of the command line, and adds the problems of the prompt.

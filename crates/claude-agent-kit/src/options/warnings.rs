@@ -12,7 +12,11 @@ use crate::warning::{Warning, WarningCode};
 pub(super) fn of(options: &Options, command: &CommandLine) -> Vec<Warning> {
     let by_transport = ignored_with_transport(&options.host);
     let ignored = command.ignored.iter().copied().chain(by_transport).map(ignored);
-    ignored.chain(shadowed(options)).chain(ineffective_rules(options)).collect()
+    ignored
+        .chain(shadowed(options))
+        .chain(ineffective_rules(options))
+        .chain(unmirrored_checkpoints(options))
+        .collect()
 }
 
 /// Returns the options that are ignored with a custom transport.
@@ -33,6 +37,17 @@ fn ignored((option, other): (&'static str, &'static str)) -> Warning {
     );
     Warning::new(WarningCode::OptionIgnored, message)
         .with(|facts| facts.options = vec![option, other])
+}
+
+/// Warns that the store does not have the checkpoints of files.
+fn unmirrored_checkpoints(options: &Options) -> Option<Warning> {
+    if options.host.store.is_none() || !options.settings.file_checkpointing {
+        return None;
+    }
+    let message = "checkpoints of files are not sent to the store: files can be rewound only on the machine \
+                   of this run; help: remove `file_checkpointing` if the session continues elsewhere";
+    let warning = Warning::new(WarningCode::NotStored, message);
+    Some(warning.with(|facts| facts.options = vec!["store", "file_checkpointing"]))
 }
 
 /// Warns about options that decide before the permission callback is called.

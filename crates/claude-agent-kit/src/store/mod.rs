@@ -45,6 +45,7 @@ mod entry;
 mod error;
 mod key;
 mod memory;
+mod options;
 mod request;
 
 use std::future::Future;
@@ -55,6 +56,7 @@ pub use entry::{EntryId, NewEntry, Occurrences, StoredEntry};
 pub use error::{StoreError, StoreErrorKind};
 pub use key::{Epoch, ProjectKey, Sequence, SessionKey, Subpath};
 pub use memory::MemoryStore;
+pub use options::{StoreFailurePolicy, StoreOptions};
 pub use request::{
     Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
     SummaryUpdate,

@@ -29,7 +29,7 @@ pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<
     tools(&mut argv, settings);
     permissions(&mut argv, settings, needs);
     model(&mut argv, settings);
-    session(&mut argv, settings);
+    session(&mut argv, settings, needs);
     surroundings(&mut argv, settings, needs);
     for (flag, value) in &settings.extra_args {
         let flag = flag.trim_start_matches('-');
@@ -125,7 +125,7 @@ fn thinking(argv: &mut Argv, settings: &Settings) {
     argv.option("--thinking-display", display.map(AsRef::as_ref));
 }
 
-fn session(argv: &mut Argv, settings: &Settings) {
+fn session(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     let start = &settings.start;
     match &start.origin {
         Origin::New => {}
@@ -137,6 +137,7 @@ fn session(argv: &mut Argv, settings: &Settings) {
     argv.flag("--fork-session", start.fork);
     argv.option("--session-id", start.id.as_ref().map(AsRef::as_ref));
     argv.flag("--no-session-persistence", settings.persist_session == Some(false));
+    argv.flag("--session-mirror", needs.session_mirror);
 }
 
 fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {

@@ -53,7 +53,7 @@ pub enum Form {
     },
 }
 
-/// The callbacks and in-process servers of the host, which affect the command line.
+/// The callbacks, in-process servers and the store of the host, which affect the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
@@ -65,6 +65,8 @@ pub struct Needs {
     pub user_callback: bool,
     /// The names of the in-process MCP servers.
     pub servers: Vec<String>,
+    /// Whether the entries of transcripts are mirrored to a store.
+    pub session_mirror: bool,
 }
 
 /// The arguments and the environment of the CLI.

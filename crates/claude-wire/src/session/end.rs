@@ -14,6 +14,9 @@ impl Machine {
             return;
         }
         let Some(exit) = self.process.final_exit(now) else { return };
+        if self.is_flushing(now) {
+            return;
+        }
         let overdue = match &self.stop_reason {
             Some(StopReason::Host) => return self.finish(exit, RunEnd::Stopped, Vec::new(), now),
             Some(StopReason::Failed(failure)) => {
@@ -127,7 +130,9 @@ impl Machine {
             | Event::Tick
             | Event::Forget(_)
             | Event::Stop
-            | Event::CallbackDone { .. } => {}
+            | Event::CallbackDone { .. }
+            | Event::Appended(_)
+            | Event::AppendFailed { .. } => {}
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Plan {
     pub limits: SessionLimits,
     /// Distinguishes the request IDs of this run from those of other runs.
     pub id_suffix: u32,
+    /// What happens when the store of the transcripts fails. `None` without a store.
+    pub mirror: Option<StorePolicy>,
 }
 
 impl Plan {
@@ -67,8 +69,21 @@ impl Plan {
             resumes: false,
             limits: SessionLimits::default(),
             id_suffix: 0,
+            mirror: None,
         }
     }
+}
+
+/// Selects what a run does while its store fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StorePolicy {
+    /// The run continues without the store after 30 seconds of retries.
+    #[default]
+    Continue,
+    /// Retries without a time limit. The limit of the memory still applies.
+    Wait,
+    /// The run fails after 30 seconds of retries.
+    Stop,
 }
 
 /// Selects the permission requests that are delivered among the messages.
@@ -192,6 +207,72 @@ pub enum Event {
         /// The response of the callback, or its failure.
         outcome: CallbackOutcome,
     },
+    /// The store has this batch.
+    Appended(BatchNumber),
+    /// The store does not have this batch, or did not confirm it.
+    AppendFailed {
+        /// Identifies the batch.
+        batch: BatchNumber,
+        /// The kind of the failure.
+        failure: AppendFailure,
+        /// The error of the store.
+        reason: String,
+    },
+}
+
+/// Identifies a batch of entries. The machine chooses the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_structs, reason = "a number that identifies a batch")]
+pub struct BatchNumber(pub u64);
+
+/// The kinds of failures of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendFailure {
+    /// The same append may succeed later.
+    Retryable,
+    /// The append cannot succeed.
+    Permanent,
+    /// Another host has claimed the session.
+    Superseded,
+}
+
+/// Entries of one session to append to the store, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirrorBatch {
+    /// Identifies the batch.
+    pub number: BatchNumber,
+    /// The session of all entries.
+    pub session: Arc<MirrorSession>,
+    /// The entries.
+    pub entries: Vec<MirrorEntry>,
+}
+
+/// A session, as the path of its transcript names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirrorSession {
+    /// The name of the project folder.
+    pub project: String,
+    /// The session ID.
+    pub session: String,
+}
+
+impl MirrorSession {
+    /// Creates a session from the name of its project folder and its ID.
+    pub fn new(project: impl Into<String>, session: impl Into<String>) -> Self {
+        Self { project: project.into(), session: session.into() }
+    }
+}
+
+/// An entry of a transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirrorEntry {
+    /// The subpath of the transcript, or `None` for the main one.
+    pub subpath: Option<Arc<str>>,
+    /// The entry as JSON text.
+    pub text: Arc<str>,
 }
 
 /// The outcome of a callback.
@@ -223,6 +304,15 @@ pub enum Effect {
     DeliverPermission(Bytes),
     /// Publish the cost of the run so far.
     Cost(RunCost),
+    /// Publish whether everything before the next result is stored. Precedes each result of a run with a
+    /// store.
+    Stored(bool),
+    /// Append a batch to the store. [`Event::Appended`] or [`Event::AppendFailed`] must follow once.
+    Append(MirrorBatch),
+    /// Append the same batch again, after a failure.
+    RetryAppend(BatchNumber),
+    /// Drop the batch, and cancel its append if it is running. Events of the batch are ignored.
+    AbandonAppend,
     /// Deliver a warning to the readers.
     Warn(RunWarning),
     /// Publish the new state of the run.
@@ -289,6 +379,8 @@ pub enum TurnEnd {
         oversized: bool,
         /// The cost of the turn, if the result could be decoded.
         cost: Option<Cost>,
+        /// Whether everything before the result was stored when it was delivered; `None` without a store.
+        stored: Option<bool>,
     },
     /// The CLI cancelled the message.
     Cancelled,
@@ -401,6 +493,10 @@ pub enum RunWarning {
     },
     /// The CLI starts in a permission mode that bypasses the permission callback.
     ModeBypassesCallback(PermissionMode),
+    /// Entries could not be stored, for this reason. Later ones of this run are not stored either.
+    MirrorDegraded(String),
+    /// The CLI reported entries of a file that is not a transcript. They are not stored.
+    UnknownTranscript(String),
 }
 
 /// The end of a run.
@@ -446,4 +542,8 @@ pub enum RunFailure {
     TooManyMalformedLines(usize, Malformed),
     /// The CLI does not read stdin: this many bytes of responses are waiting to be written.
     StdinNotRead(usize),
+    /// Another host has claimed the session in the store, which reports this.
+    Superseded(String),
+    /// The store failed for this reason, and the policy is [`StorePolicy::Stop`].
+    StoreFailed(String),
 }

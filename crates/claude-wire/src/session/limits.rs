@@ -41,6 +41,8 @@ pub struct SessionLimits {
     pub held_open_quiet: Duration,
     /// The maximum time for which such a stdout is read after the exit.
     pub held_open_max: Duration,
+    /// The limits of the mirror to a store.
+    pub mirror: MirrorLimits,
 }
 
 impl Default for SessionLimits {
@@ -61,6 +63,41 @@ impl Default for SessionLimits {
             grace: GracePeriods::default(),
             held_open_quiet: Duration::from_millis(100),
             held_open_max: Duration::from_secs(2),
+            mirror: MirrorLimits::default(),
+        }
+    }
+}
+
+/// The limits of the mirror to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirrorLimits {
+    /// The maximum number of entries of one append.
+    pub batch_entries: usize,
+    /// The maximum size of one append in bytes, unless a single entry is larger.
+    pub batch_bytes: usize,
+    /// The maximum size of unstored entries and held messages in bytes. Beyond it the mirror is degraded.
+    pub queued_bytes: usize,
+    /// The delay before the first retry; it doubles with each one.
+    pub first_retry: Duration,
+    /// The maximum delay before a retry.
+    pub max_retry: Duration,
+    /// The maximum time for the append of one batch with its retries.
+    pub give_up: Duration,
+    /// The maximum time after the exit of the process in which the remaining entries are stored.
+    pub flush: Duration,
+}
+
+impl Default for MirrorLimits {
+    fn default() -> Self {
+        Self {
+            batch_entries: 500,
+            batch_bytes: 1024 * 1024,
+            queued_bytes: 8 * 1024 * 1024,
+            first_retry: Duration::from_millis(200),
+            max_retry: Duration::from_secs(10),
+            give_up: Duration::from_secs(30),
+            flush: Duration::from_secs(10),
         }
     }
 }

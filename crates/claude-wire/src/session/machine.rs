@@ -13,6 +13,7 @@ use super::event::{
 };
 use super::evidence::Evidence;
 use super::handshake::Handshake;
+use super::mirror::Mirror;
 use super::operations::Operations;
 use super::orphans::Orphans;
 use super::outbox::Outbox;
@@ -47,6 +48,8 @@ pub struct Machine {
     ledger: Ledger,
     /// The state of a query; `None` in a session.
     pub(super) query: Option<Query>,
+    /// The mirror of the transcripts; `None` without a store.
+    pub(super) mirror: Option<Mirror>,
     pub(super) process: ProcessState,
     /// The reason of the shutdown that is in progress.
     pub(super) stop_reason: Option<StopReason>,
@@ -85,6 +88,7 @@ impl Machine {
             RunMode::Session => None,
         };
         let limits = plan.limits;
+        let mirror = plan.mirror.map(|policy| Mirror::new(policy, limits.mirror, plan.id_suffix));
         let mut machine = Self {
             out: Outbox::new(limits.unwritten_bytes),
             handshake: Handshake::Done,
@@ -95,6 +99,7 @@ impl Machine {
             orphans: Orphans::default(),
             ledger: Ledger::new(plan.resumes),
             query,
+            mirror,
             process: ProcessState::new(&limits),
             stop_reason: None,
             shutdown: Shutdown::default(),
@@ -136,7 +141,12 @@ impl Machine {
             Event::EndInput(waiter) => self.end_input(waiter, now),
             Event::Stop => self.stop(now),
             Event::CallbackDone { key, outcome } => self.on_callback_done(key, outcome),
+            Event::Appended(batch) => self.on_appended(batch, now),
+            Event::AppendFailed { batch, failure, reason } => {
+                self.on_append_failed(batch, failure, reason, now);
+            }
         }
+        self.check_held_messages(now);
         self.check_stdin(now);
         self.record_pending_callbacks(now);
         self.close_stdin_if_settled(now);
@@ -164,6 +174,7 @@ impl Machine {
             self.operations.next_deadline(),
             self.callbacks.next_deadline(),
             self.orphans.deadline(),
+            self.mirror.as_ref().and_then(Mirror::deadline),
         ])
     }
 
@@ -213,7 +224,8 @@ impl Machine {
             "control_request" => self.on_control_request(line, now),
             "control_response" => self.on_control_response(envelope, line, now),
             "control_cancel_request" => self.on_cancel_request(envelope, line, now),
-            "keep_alive" | "transcript_mirror" => {}
+            "keep_alive" => {}
+            "transcript_mirror" => self.on_mirror_frame(line, now),
             _ => self.on_message(envelope, line, now),
         }
     }
@@ -234,6 +246,9 @@ impl Machine {
         let cost = if is_result { self.record_cost(line) } else { None };
         let summary = ResultSummary { oversized: false, cost };
         self.turns.before_delivery(envelope, false, &mut self.out);
+        if is_result {
+            self.before_result();
+        }
         if !envelope.sdk_host_only {
             self.deliver(line.clone());
         }
@@ -299,9 +314,11 @@ impl Machine {
                 self.out.push(Effect::Cost(self.ledger.run()));
                 let summary = ResultSummary { oversized: true, cost: None };
                 self.turns.before_delivery(&envelope, true, &mut self.out);
+                self.before_result();
                 self.turns.after_delivery(&envelope, summary, &mut self.out);
                 self.continue_stop(true, now);
             }
+            "transcript_mirror" => self.on_oversized_mirror_frame(line.size, now),
             _ => {}
         }
     }
@@ -389,6 +406,7 @@ impl Machine {
         self.operations.tick(now, self.evidence.write_error.as_deref(), &mut self.out);
         self.callbacks.tick(now, &mut self.out);
         self.orphans_tick(now);
+        self.mirror_tick(now);
         self.stop_tick(now);
     }
 

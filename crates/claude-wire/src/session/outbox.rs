@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::event::{Completion, Effect, RunWarning, Waiter};
+use super::hold::Hold;
 use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::ControlResponse;
 use crate::error::DecodeError;
@@ -15,6 +16,7 @@ use crate::json::Json;
 #[derive(Debug)]
 pub(super) struct Outbox {
     effects: VecDeque<Effect>,
+    hold: Hold,
     unwritten: usize,
     limit: usize,
     /// The responses among the unwritten bytes.
@@ -45,6 +47,7 @@ impl Outbox {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             effects: VecDeque::new(),
+            hold: Hold::default(),
             unwritten: 0,
             limit,
             unwritten_responses: 0,
@@ -55,7 +58,42 @@ impl Outbox {
     }
 
     pub(super) fn push(&mut self, effect: Effect) {
-        self.effects.push_back(effect);
+        // A request of the CLI does not wait for the store, and follows the messages before it.
+        if let Effect::DeliverPermission(_) = &effect {
+            self.release_all();
+        }
+        let effect = self.hold.filter(effect);
+        self.effects.extend(effect);
+    }
+
+    /// Holds the next result, and the messages and turns after it, until `needs` entries are stored.
+    pub(super) fn hold_result(&mut self, needs: u64) {
+        self.hold.hold(needs);
+    }
+
+    /// Publishes whether everything before the next result is stored.
+    pub(super) fn mark_result(&mut self, stored: bool) {
+        self.hold.mark_result(stored, &mut self.effects);
+    }
+
+    /// Releases the held results that need no more than `stored` entries.
+    pub(super) fn release(&mut self, stored: u64) {
+        self.hold.release(stored, &mut self.effects);
+    }
+
+    /// Releases all held results. They say that they are not stored.
+    pub(super) fn release_all(&mut self) {
+        self.hold.release_all(&mut self.effects);
+    }
+
+    /// Returns whether a result is held.
+    pub(super) fn is_holding(&self) -> bool {
+        !self.hold.is_empty()
+    }
+
+    /// Returns the size of the held messages in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.hold.bytes()
     }
 
     pub(super) fn pop(&mut self) -> Option<Effect> {

@@ -40,6 +40,9 @@ impl RunWarning {
             Self::CallbackTimedOut { request, .. } | Self::CallbackOverload { request } => {
                 truncate(request, MAX_NAME_BYTES);
             }
+            Self::MirrorDegraded(reason) | Self::UnknownTranscript(reason) => {
+                truncate(reason, MAX_REASON_BYTES);
+            }
             Self::OversizedLine { kind: None, .. }
             | Self::IncompleteLastLine(_)
             | Self::ModeBypassesCallback(_)

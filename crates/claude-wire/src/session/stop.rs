@@ -103,9 +103,20 @@ impl Machine {
         self.abandon_handshake();
         let rejection = rejection_after(&failure);
         // After a result nothing becomes an error.
-        if self.stop_determines_end() || self.query_has_result() {
+        if self.query_has_result() {
             return self.reject_pending(&rejection, now);
         }
+        self.fail_at_once(failure, now);
+    }
+
+    /// Fails the run like [`fail`](Self::fail), also after the result of a query.
+    pub(super) fn fail_at_once(&mut self, failure: RunFailure, now: Duration) {
+        self.abandon_handshake();
+        let rejection = rejection_after(&failure);
+        if self.stop_determines_end() {
+            return self.reject_pending(&rejection, now);
+        }
+        self.out.release_all();
         let is_first = self.stop_reason.replace(StopReason::Failed(failure.clone())).is_none();
         // A CLI that does not read stdin does not notice that it is closed.
         let must_terminate =
@@ -277,6 +288,9 @@ pub(super) fn rejection_after(failure: &RunFailure) -> Rejection {
         RunFailure::StdinNotRead(bytes) => Rejection::Closed(format!(
             "the CLI does not read stdin: {bytes} bytes of responses are unwritten"
         )),
+        RunFailure::Superseded(reason) | RunFailure::StoreFailed(reason) => {
+            Rejection::Closed(format!("the run was stopped because of its store: {reason}"))
+        }
         RunFailure::IdleTimeout => {
             Rejection::Closed("the CLI exceeded the idle timeout".to_owned())
         }

@@ -230,7 +230,11 @@ impl Turns {
             if let Some(index) = self.open.iter().position(|turn| turn.id == *id) {
                 let ResultSummary { oversized, cost } = summary;
                 let messages = messages.clone();
-                self.end_at(index, TurnEnd::Result { messages, named: true, oversized, cost }, out);
+                self.end_at(
+                    index,
+                    TurnEnd::Result { messages, named: true, oversized, cost, stored: None },
+                    out,
+                );
             }
         }
         while let Some(index) = self.open.iter().position(|turn| turn.completed) {
@@ -286,7 +290,7 @@ impl Turns {
 /// Returns the end of a turn whose result does not name it.
 fn unnamed_end(summary: ResultSummary) -> TurnEnd {
     let ResultSummary { oversized, cost } = summary;
-    TurnEnd::Result { messages: Arc::default(), named: false, oversized, cost }
+    TurnEnd::Result { messages: Arc::default(), named: false, oversized, cost, stored: None }
 }
 
 impl Turn {

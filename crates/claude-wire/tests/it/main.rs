@@ -31,6 +31,7 @@ mod session_callbacks;
 mod session_handshake;
 mod session_harness;
 mod session_hook_denials;
+mod session_mirror;
 mod session_model;
 mod session_operations;
 mod session_query;

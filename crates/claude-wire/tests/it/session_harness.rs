@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use claude_wire::control::{HostRequest, Interrupt};
 use claude_wire::session::{
-    CallbackKey, CallbackOutcome, Completion, Effect, Event, Exit, HookPlan, Machine,
+    CallbackKey, CallbackOutcome, Completion, Effect, Event, Exit, HookPlan, Machine, MirrorEntry,
     OutgoingMessage, Plan, RunMode, RunState, TurnEnd, Waiter,
 };
 use claude_wire::{Frame, Framer, Json};
@@ -223,15 +223,31 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::TurnStarted(id) => format!("turn {id} started"),
         Effect::TurnEnded(id, TurnEnd::Cancelled) => format!("turn {id} cancelled"),
         Effect::TurnEnded(id, TurnEnd::WithoutResult) => format!("turn {id} without result"),
-        Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized, .. }) => {
+        Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized, stored, .. }) => {
             let shared_with: Vec<_> = messages.iter().filter(|other| *other != id).collect();
             let named = if *named { "" } else { ", not named" };
             let oversized = if *oversized { ", oversized" } else { "" };
-            format!("turn {id} ended with {shared_with:?}{named}{oversized}")
+            let unstored = if *stored == Some(false) { ", not stored" } else { "" };
+            format!("turn {id} ended with {shared_with:?}{named}{oversized}{unstored}")
         }
         Effect::End(end) => format!("end {end:?}"),
         Effect::Cost(cost) => format!("cost {cost:?}"),
         Effect::UnmatchedResponse { .. } => format!("{effect:?}"),
+        Effect::Stored(stored) => format!("stored {stored}"),
+        Effect::Append(batch) => {
+            let texts: Vec<String> = batch.entries.iter().map(entry_shown).collect();
+            format!("append {} [{}]", batch.number.0, texts.join(" "))
+        }
+        Effect::RetryAppend(number) => format!("retry {}", number.0),
+        Effect::AbandonAppend => "abandon".to_owned(),
+    }
+}
+
+/// Describes an entry as its text, with the subpath before it.
+fn entry_shown(entry: &MirrorEntry) -> String {
+    match &entry.subpath {
+        Some(subpath) => format!("{subpath}:{}", entry.text),
+        None => entry.text.to_string(),
     }
 }
 

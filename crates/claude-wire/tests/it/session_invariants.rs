@@ -74,7 +74,13 @@ impl Model {
             Effect::TurnStarted(id) => assert!(self.turns_started.insert(id.to_string()), "{id}"),
             Effect::TurnEnded(id, _) => assert!(self.turns_ended.insert(id.to_string()), "{id}"),
             Effect::End(_) => self.check_end(shown(effect)),
-            Effect::Warn(_) | Effect::Cost(_) | Effect::UnmatchedResponse { .. } => {}
+            Effect::Warn(_)
+            | Effect::Cost(_)
+            | Effect::UnmatchedResponse { .. }
+            | Effect::Stored(_)
+            | Effect::Append(_)
+            | Effect::RetryAppend(_)
+            | Effect::AbandonAppend => {}
         }
     }
 

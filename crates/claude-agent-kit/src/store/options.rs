@@ -1,0 +1,74 @@
+//! The options of a run with a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use claude_wire::session::StorePolicy;
+
+use super::SessionStore;
+use super::error::StoreError;
+use super::key::ProjectKey;
+
+/// What a run does when its store fails.
+///
+/// A failed append is retried after 200 milliseconds, then after twice as long each time, up to 10 seconds.
+/// An error that is not [retryable](StoreError::is_retryable) is not retried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreFailurePolicy {
+    /// After 30 seconds of retries, the run continues without the store, with a warning. Its results say that
+    /// they are not stored.
+    #[default]
+    Continue,
+    /// The append is retried without a time limit, and results wait for it. If more than 8 MiB are waiting
+    /// for the store, the run continues without it.
+    Wait,
+    /// After 30 seconds of retries, the run fails with [`StoreFailed`](crate::ErrorKind::StoreFailed).
+    Stop,
+}
+
+/// The store of a run, for [`Options::store`](crate::Options::store).
+#[derive(Clone)]
+#[must_use = "setters return the changed value"]
+pub struct StoreOptions {
+    pub(crate) scope: Arc<str>,
+    pub(crate) store: Arc<dyn SessionStore>,
+    policy: StoreFailurePolicy,
+}
+
+impl StoreOptions {
+    /// Stores sessions under `scope`, which the host chooses, such as a tenant: 1 to 512 bytes without NUL
+    /// characters. The project of a session is the name of its folder below `projects`.
+    pub fn new(scope: impl Into<Arc<str>>, store: impl SessionStore) -> Self {
+        let policy = StoreFailurePolicy::default();
+        Self { scope: scope.into(), store: Arc::new(store), policy }
+    }
+
+    /// Sets what the run does when the store fails. Default: [`StoreFailurePolicy::Continue`].
+    pub fn on_failure(mut self, policy: StoreFailurePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Checks that the scope can be part of a key.
+    pub(crate) fn check_scope(&self) -> Result<(), StoreError> {
+        ProjectKey::new(&self.scope, "project").map(drop)
+    }
+
+    pub(crate) fn policy(&self) -> StorePolicy {
+        match self.policy {
+            StoreFailurePolicy::Continue => StorePolicy::Continue,
+            StoreFailurePolicy::Wait => StorePolicy::Wait,
+            StoreFailurePolicy::Stop => StorePolicy::Stop,
+        }
+    }
+}
+
+impl fmt::Debug for StoreOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreOptions")
+            .field("scope", &self.scope)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
