@@ -51,6 +51,8 @@ claude-wire/src/session/limits.rs
     first_retry: a retry of an append to the store
     max_retry: a retry of an append to the store
     give_up: an append to the store with its retries
+    probe: trying a store that failed again
+    quiet: a transcript without new lines, until a store that was caught up counts as complete
     flush: the last entries after the exit of the CLI
     background_ceiling: background work after a result of a query
     idle_timeout: silence of a query
@@ -107,6 +109,8 @@ claude-agent-kit/src/callback/registry.rs
     MOST: hook timeout sent to the CLI
 claude-agent-kit/src/driver/callback_tasks.rs
     BLOCKED: a callback that holds its thread
+claude-agent-kit/src/driver/catch_up.rs
+    QUIET: a transcript without new lines, until a store that was caught up counts as complete
 claude-agent-kit/src/driver/mirror.rs
     REQUEST_TIMEOUT: a single request to the store
 claude-agent-kit/src/driver/stderr.rs

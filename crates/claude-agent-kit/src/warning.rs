@@ -104,9 +104,11 @@ warning_codes! {
     /// The CLI sent a message, a subtype or a content block that this version of the SDK does not know. It
     /// is passed on unchanged, and reported once.
     UnknownMessage = "unknown_message",
-    /// The session store failed. The transcript of the run is not complete there, and later results say that
-    /// they are not stored.
+    /// The session store failed. The transcript of the run is not complete there, and results say that they
+    /// are not stored, until it is caught up from the local transcript.
     StoreDegraded = "store_degraded",
+    /// The session store has the whole transcript again.
+    StoreRecovered = "store_recovered",
     /// Data of the run that is not part of a transcript is not stored.
     NotStored = "not_stored",
 }
@@ -256,10 +258,14 @@ impl Warning {
             RunWarning::ModeBypassesCallback(mode) => shadowed_by(&mode),
             RunWarning::MirrorDegraded(reason) => {
                 let message = format!(
-                    "the session store failed: {reason}; the run continues, and its further entries are not \
-                     stored; help: check the store"
+                    "the session store failed: {reason}; the run continues, and the store is tried again \
+                     every 30 seconds; help: check the store"
                 );
                 Self::new(WarningCode::StoreDegraded, message)
+            }
+            RunWarning::MirrorRecovered => {
+                let message = "the session store works again, and has the whole transcript";
+                Self::new(WarningCode::StoreRecovered, message)
             }
             RunWarning::UnknownTranscript(path) => {
                 let message = format!(

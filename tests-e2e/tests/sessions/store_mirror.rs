@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use claude_agent_kit::{
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tests_e2e::harness::Harness;
 use tokio::sync::watch;
 
@@ -116,6 +118,8 @@ impl SessionStore for FaultyStore {
 
 /// A session on a fake CLI and its store.
 struct Fixture {
+    /// The config directory of the CLI.
+    config: TempDir,
     session: Session,
     cli: FakeCli,
     store: Arc<FaultyStore>,
@@ -130,11 +134,32 @@ impl Fixture {
             .on_warning(move |warning| notes.add(warning.clone()))
             .store(StoreOptions::new("tenant", store.clone()).on_failure(policy));
         let (session, cli) = connect(options).await;
-        Self { session, cli, store, warnings }
+        Self { config: tempfile::tempdir().unwrap(), session, cli, store, warnings }
     }
 
     async fn mirror(&mut self, entries: &[&str]) {
-        self.cli.mirror(&format!("/c/projects/{PROJECT}/{ID}.jsonl"), entries).await;
+        let path = self.path();
+        self.cli.mirror(&path.to_string_lossy(), entries).await;
+    }
+
+    fn path(&self) -> PathBuf {
+        self.config.path().join(format!("projects/{PROJECT}/{ID}.jsonl"))
+    }
+
+    /// Appends lines to the local transcript.
+    fn write(&self, lines: &[&str]) {
+        let path = self.path();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        for line in lines {
+            writeln!(file, "{line}").unwrap();
+        }
+    }
+
+    /// Runs a turn whose entries are in the local transcript, too.
+    async fn written_turn(&mut self, entries: &[&str]) -> Option<bool> {
+        self.write(entries);
+        self.turn(entries).await.unwrap().stored
     }
 
     /// Runs a turn whose entries are these.
@@ -225,7 +250,13 @@ fn a_failed_append_is_retried_without_storing_an_entry_twice() {
         let store = fixture.stop().await;
         let options = Options::new().store(StoreOptions::new("tenant", store.clone()));
         let (session, cli) = connect(options).await;
-        let mut second = Fixture { session, cli, store, warnings: Notes::new() };
+        let mut second = Fixture {
+            config: tempfile::tempdir().unwrap(),
+            session,
+            cli,
+            store,
+            warnings: Notes::new(),
+        };
         assert_eq!(second.turn(&entries[..1]).await.unwrap().stored, Some(true));
         assert_eq!(second.stop().await.texts().await.len(), 3);
     });
@@ -246,6 +277,56 @@ fn a_store_that_stays_down_degrades_the_mirror_once() {
         assert_eq!(fixture.turn(&["3"]).await.unwrap().stored, Some(false));
         assert_eq!(fixture.codes(), [WarningCode::StoreDegraded]);
         assert_eq!(fixture.stop().await.texts().await, ["1"]);
+    });
+}
+
+/// An entry with a UUID that ends in this number.
+fn message(number: u32) -> String {
+    format!(r#"{{"type":"user","uuid":"00000000-0000-4000-8000-0000000000{number:02}"}}"#)
+}
+
+const MODE: &str = r#"{"type":"mode"}"#;
+const SHAPE: &str = r#"{"type":"api-request-shape"}"#;
+
+#[test]
+fn a_degraded_mirror_is_caught_up_without_a_gap_or_a_duplicate() {
+    on_paused_clock(async {
+        let mut fixture = Fixture::new(CONTINUE).await;
+        // Lines from before this run, which are not in the store.
+        fixture.write(&[&message(1), MODE]);
+        let (second, third, fourth) = (message(2), message(3), message(4));
+        assert_eq!(fixture.written_turn(&[MODE, &second, MODE]).await, Some(true));
+        fixture.store.fail(StoreErrorKind::Unavailable);
+        fixture.write(&[SHAPE]);
+        assert_eq!(fixture.written_turn(&[MODE, &third]).await, Some(false));
+        assert_eq!(fixture.written_turn(&[MODE, MODE]).await, Some(false));
+        tokio::time::sleep(Duration::from_secs(35)).await;
+        assert_eq!(fixture.codes(), [WarningCode::StoreDegraded]);
+        fixture.store.fail(None);
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        assert_eq!(fixture.codes(), [WarningCode::StoreDegraded, WarningCode::StoreRecovered]);
+        assert_eq!(fixture.written_turn(&[MODE, &fourth]).await, Some(true));
+        let expected = [MODE, &second, MODE, MODE, &third, MODE, MODE, MODE, &fourth];
+        assert_eq!(fixture.stop().await.texts().await, expected);
+    });
+}
+
+#[test]
+fn a_store_that_works_again_is_caught_up_at_the_end() {
+    on_paused_clock(async {
+        let mut fixture = Fixture::new(CONTINUE).await;
+        fixture.store.loses_response.store(true, Ordering::Relaxed);
+        fixture.store.fail(StoreErrorKind::Unavailable);
+        let lines: Vec<String> = (0..1_200).map(|number| format!(r#"{{"n":{number}}}"#)).collect();
+        let refs: Vec<&str> = lines.iter().map(String::as_str).collect();
+        assert_eq!(fixture.written_turn(&refs).await, Some(false));
+        fixture.store.fail(None);
+        fixture.store.loses_response.store(false, Ordering::Relaxed);
+        let warnings = fixture.warnings.clone();
+        let store = fixture.stop().await;
+        assert_eq!(store.texts().await, lines);
+        assert_eq!(store.largest.load(Ordering::Relaxed), 500);
+        assert_eq!(warnings.all().last().unwrap().code(), WarningCode::StoreRecovered);
     });
 }
 

@@ -1,23 +1,26 @@
 //! Appends entries to the store, in a task of its own.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use claude_wire::session::{AppendFailure, BatchNumber, Event, MirrorBatch};
+use claude_wire::session::{
+    AppendFailure, BatchNumber, CatchUp, Event, MirrorBatch, MirrorSession,
+};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
+use super::catch_up::Stored;
 use crate::commands::CommandSender;
 use crate::panics;
 use crate::store::{
-    Append, Epoch, Load, NewEntry, Occurrences, Sequence, SessionKey, SessionStore, StoreError,
-    StoreErrorKind, StoreOptions, Subpath,
+    Append, Epoch, NewEntry, SessionKey, StoreError, StoreErrorKind, StoreOptions, Subpath,
 };
 
 /// The time after which a request that the store does not answer counts as failed.
@@ -31,23 +34,40 @@ pub(crate) struct MirrorTasks {
     task: Option<AbortHandle>,
 }
 
-struct Shared {
-    options: StoreOptions,
+pub(super) struct Shared {
+    pub(super) options: StoreOptions,
     /// Locked by one task at a time. An aborted task leaves it as it was before its last request.
     state: Mutex<MirrorState>,
 }
 
 #[derive(Default)]
-struct MirrorState {
-    sessions: HashMap<SessionKey, OwnedSession>,
+pub(super) struct MirrorState {
+    pub(super) sessions: HashMap<SessionKey, OwnedSession>,
     batch: Option<Batch>,
+    /// Whether entries are read from files and not from batches.
+    is_catching_up: bool,
+}
+
+impl MirrorState {
+    /// Prepares for reading files. After a failure it is unknown what the store has.
+    pub(super) fn begin_catch_up(&mut self) {
+        if !self.is_catching_up {
+            self.is_catching_up = true;
+            self.batch = None;
+            self.forget_stored();
+        }
+    }
+
+    pub(super) fn forget_stored(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.stored = None);
+    }
 }
 
 /// A session that this run has claimed.
-struct OwnedSession {
-    epoch: Epoch,
-    /// Counts the entries that the store has; `None` until they are loaded.
-    occurrences: Option<Occurrences>,
+pub(super) struct OwnedSession {
+    pub(super) epoch: Epoch,
+    /// What the store has; `None` until it is loaded.
+    pub(super) stored: Option<Stored>,
 }
 
 /// The batch that is being appended. A retry sends the same IDs.
@@ -81,6 +101,15 @@ impl MirrorTasks {
         self.spawn(number, async move {
             let mut state = shared.state.lock().await;
             shared.send(&mut state).await
+        });
+    }
+
+    /// Stores what is missing from the files of the CLI. The outcome arrives as an event.
+    pub(super) fn catch_up(&mut self, request: CatchUp) {
+        let shared = self.shared.clone();
+        self.spawn(request.number, async move {
+            let mut state = shared.state.lock().await;
+            shared.catch_up(&mut state, &request).await
         });
     }
 
@@ -121,9 +150,27 @@ impl Drop for MirrorTasks {
 }
 
 impl Shared {
+    pub(super) fn key(&self, session: &MirrorSession) -> Result<SessionKey, StoreError> {
+        SessionKey::new(&self.options.scope, &session.project, session.session.as_str())
+    }
+
+    /// Returns the session, and claims it first if this run has not claimed it.
+    pub(super) async fn owned<'a>(
+        &self,
+        sessions: &'a mut HashMap<SessionKey, OwnedSession>,
+        key: &SessionKey,
+    ) -> Result<&'a mut OwnedSession, StoreError> {
+        match sessions.entry(key.clone()) {
+            Entry::Occupied(session) => Ok(session.into_mut()),
+            Entry::Vacant(vacant) => {
+                let epoch = limited(self.options.store.claim(key)).await?;
+                Ok(vacant.insert(OwnedSession { epoch, stored: None }))
+            }
+        }
+    }
+
     fn prepare(&self, batch: &MirrorBatch) -> Result<Batch, StoreError> {
-        let session = &batch.session;
-        let key = SessionKey::new(&self.options.scope, &session.project, session.session.as_str())?;
+        let key = self.key(&batch.session)?;
         let raw = batch.entries.iter().map(|entry| {
             let subpath = entry.subpath.as_deref().map(Subpath::new).transpose()?;
             Ok((subpath, entry.text.clone()))
@@ -134,20 +181,16 @@ impl Shared {
 
     /// Sends the batch, after the session was claimed and its entries were counted.
     async fn send(&self, state: &mut MirrorState) -> Result<(), StoreError> {
-        let MirrorState { sessions, batch: slot } = state;
+        state.is_catching_up = false;
+        let MirrorState { sessions, batch: slot, .. } = state;
         let Some(batch) = slot else { return Ok(()) };
         let store = &*self.options.store;
-        let session = match sessions.entry(batch.key.clone()) {
-            std::collections::hash_map::Entry::Occupied(session) => session.into_mut(),
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                let epoch = limited(store.claim(&batch.key)).await?;
-                vacant.insert(OwnedSession { epoch, occurrences: None })
-            }
+        let session = self.owned(sessions, &batch.key).await?;
+        let stored = match &mut session.stored {
+            Some(stored) => stored,
+            empty => empty.insert(Stored::load(store, &batch.key).await?),
         };
-        let occurrences = match &mut session.occurrences {
-            Some(occurrences) => occurrences,
-            empty => empty.insert(count_stored(store, &batch.key).await?),
-        };
+        let occurrences = &mut stored.occurrences;
         let entries = match &mut batch.entries {
             Some(entries) => entries,
             empty => {
@@ -162,25 +205,10 @@ impl Shared {
     }
 }
 
-/// Counts the entries that the store has: a resumed CLI reports only new ones.
-async fn count_stored(
-    store: &dyn SessionStore,
-    key: &SessionKey,
-) -> Result<Occurrences, StoreError> {
-    let mut occurrences = Occurrences::new();
-    let mut after = Sequence::new(0);
-    loop {
-        let page = limited(store.load(key, Load::all().after(after))).await?;
-        page.entries.iter().for_each(|entry| occurrences.count(entry));
-        match page.entries.last() {
-            Some(last) if page.more && last.sequence > after => after = last.sequence,
-            _ => return Ok(occurrences),
-        }
-    }
-}
-
 /// Limits the time of one request.
-async fn limited<T>(request: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+pub(super) async fn limited<T>(
+    request: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
     tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
 }
 

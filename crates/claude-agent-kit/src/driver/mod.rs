@@ -4,6 +4,7 @@
 //! to a feed, and callbacks run in their own tasks.
 
 pub(crate) mod callback_tasks;
+pub(crate) mod catch_up;
 mod exit_watch;
 mod limits;
 pub(crate) mod mirror;
@@ -259,6 +260,11 @@ impl Driver {
                 Effect::Append(batch) => self.mirror.iter_mut().for_each(|it| it.append(&batch)),
                 Effect::RetryAppend(number) => {
                     self.mirror.iter_mut().for_each(|it| it.retry(number))
+                }
+                Effect::CatchUp(request) => {
+                    if let Some(mirror) = &mut self.mirror {
+                        mirror.catch_up(request);
+                    }
                 }
                 Effect::AbandonAppend => self.mirror.iter_mut().for_each(MirrorTasks::abandon),
                 Effect::CancelCallback(key) => self.callbacks.cancel(key),

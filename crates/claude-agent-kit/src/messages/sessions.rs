@@ -134,6 +134,7 @@ fn notices(messages: &mut Messages) {
         },
         RunWarning::ModeBypassesCallback(PermissionMode::Auto),
         RunWarning::MirrorDegraded("an append did not succeed within 30s: no route".to_owned()),
+        RunWarning::MirrorRecovered,
         RunWarning::UnknownTranscript("/tmp/notes.jsonl".to_owned()),
     ] {
         messages.warning(&Warning::of(notice));

@@ -1,7 +1,7 @@
 //! Errors of session stores.
 
 use super::Messages;
-use crate::driver::mirror;
+use crate::driver::{catch_up, mirror};
 use crate::store::{EntryId, Epoch, NewEntry, ProjectKey, SessionKey, StoreError, Subpath};
 
 pub(super) fn add(messages: &mut Messages) {
@@ -21,4 +21,5 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&NewEntry::new(None, "{", 0).unwrap_err());
     messages.store_error(&mirror::timed_out());
     messages.store_error(&mirror::panicked());
+    messages.store_error(&catch_up::unreadable(std::io::ErrorKind::NotFound.into()));
 }

@@ -54,8 +54,13 @@ impl EntryId {
         &self.0
     }
 
+    /// Returns whether the ID was derived from an entry with a `uuid`.
+    pub(crate) fn has_uuid(&self) -> bool {
+        self.0.split_once('.').is_some_and(|(uuid, _)| is_uuid(uuid))
+    }
+
     /// Returns the digest and the occurrence number of an ID that was derived from an entry without `uuid`.
-    fn occurrence(&self) -> Option<(Uuid, u64)> {
+    pub(crate) fn occurrence(&self) -> Option<(Uuid, u64)> {
         let (digest, occurrence) = self.0.split_once('.')?;
         // Only the form that `derive` writes: `Uuid` parses others too.
         let digest = (digest.len() == 32).then(|| Uuid::try_parse(digest).ok())??;

@@ -16,12 +16,13 @@ use super::key::ProjectKey;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreFailurePolicy {
-    /// After 30 seconds of retries, the run continues without the store, with a warning. Its results say that
-    /// they are not stored.
+    /// After 30 seconds of retries, the run continues with a warning, and its results say that they are not
+    /// stored. The store is tried again every 30 seconds and caught up from the transcript on the local disk,
+    /// if the CLI runs on this machine.
     #[default]
     Continue,
     /// The append is retried without a time limit, and results wait for it. If more than 8 MiB are waiting
-    /// for the store, the run continues without it.
+    /// for the store, the run continues as with [`Continue`](Self::Continue).
     Wait,
     /// After 30 seconds of retries, the run fails with [`StoreFailed`](crate::ErrorKind::StoreFailed).
     Stop,

@@ -248,6 +248,32 @@ pub struct MirrorBatch {
     pub entries: Vec<MirrorEntry>,
 }
 
+/// A request to store the lines of files that the store does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CatchUp {
+    /// Identifies the request.
+    pub number: BatchNumber,
+    /// All files of the run.
+    pub files: Vec<MirrorFile>,
+    /// Whether the process has ended, so that the files do not change any more.
+    pub is_final: bool,
+}
+
+/// A file with a transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirrorFile {
+    /// The session.
+    pub session: Arc<MirrorSession>,
+    /// The subpath of the transcript, or `None` for the main one.
+    pub subpath: Option<Arc<str>>,
+    /// The path on the machine of the CLI.
+    pub path: Arc<str>,
+    /// The last entry with the metadata of a subagent, which is not a line of the file.
+    pub metadata: Option<Arc<str>>,
+}
+
 /// A session, as the path of its transcript names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -311,6 +337,9 @@ pub enum Effect {
     Append(MirrorBatch),
     /// Append the same batch again, after a failure.
     RetryAppend(BatchNumber),
+    /// Store the lines of all files that the store does not have yet. [`Event::Appended`] must follow when no
+    /// file has changed for a while, or [`Event::AppendFailed`].
+    CatchUp(CatchUp),
     /// Drop the batch, and cancel its append if it is running. Events of the batch are ignored.
     AbandonAppend,
     /// Deliver a warning to the readers.
@@ -493,8 +522,11 @@ pub enum RunWarning {
     },
     /// The CLI starts in a permission mode that bypasses the permission callback.
     ModeBypassesCallback(PermissionMode),
-    /// Entries could not be stored, for this reason. Later ones of this run are not stored either.
+    /// Entries could not be stored, for this reason. Later ones are not stored either, until
+    /// [`MirrorRecovered`](Self::MirrorRecovered).
     MirrorDegraded(String),
+    /// The store has all entries again.
+    MirrorRecovered,
     /// The CLI reported entries of a file that is not a transcript. They are not stored.
     UnknownTranscript(String),
 }

@@ -73,6 +73,7 @@ impl Hold {
             | Effect::AbortCallback(_)
             | Effect::Append(_)
             | Effect::RetryAppend(_)
+            | Effect::CatchUp(_)
             | Effect::AbandonAppend
             | Effect::End(_) => return Some(effect),
         }

@@ -84,6 +84,10 @@ pub struct MirrorLimits {
     pub max_retry: Duration,
     /// The maximum time for the append of one batch with its retries.
     pub give_up: Duration,
+    /// The pause before the store of a degraded mirror is tried again.
+    pub probe: Duration,
+    /// The time without new entries after which a degraded mirror that was caught up is in order again.
+    pub quiet: Duration,
     /// The maximum time after the exit of the process in which the remaining entries are stored.
     pub flush: Duration,
 }
@@ -97,6 +101,8 @@ impl Default for MirrorLimits {
             first_retry: Duration::from_millis(200),
             max_retry: Duration::from_secs(10),
             give_up: Duration::from_secs(30),
+            probe: Duration::from_secs(30),
+            quiet: Duration::from_secs(1),
             flush: Duration::from_secs(10),
         }
     }

@@ -195,6 +195,7 @@ impl Machine {
                 || !self.queue.is_empty()
                 || !self.orphans.is_empty()
                 || self.stop_reason.is_some()
+                || self.mirror.as_ref().is_some_and(Mirror::is_catching_up)
                 || self.input_ended
                 || self.callbacks.next_deadline().is_some()
                 || self.callbacks.pending_count() > 0

@@ -2,7 +2,8 @@
 //!
 //! The store never delays the CLI: frames are queued up to a limit, one append is in flight, and what is
 //! written to stdin does not depend on either. Entries are stored in order without gaps, so after a failure
-//! that is not retried any more (the mirror is *degraded*) no later entry is sent.
+//! that is not retried any more (the mirror is *degraded*) no later entry is sent until the store was caught
+//! up from the files of the CLI.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::catch_up::{MirrorFiles, Recovery};
 use super::event::{
     AppendFailure, BatchNumber, Effect, MirrorBatch, MirrorEntry, MirrorSession, RunFailure,
     RunWarning, StorePolicy,
@@ -35,7 +37,9 @@ pub(super) struct Mirror {
     received: u64,
     /// The number of entries that are stored.
     stored: u64,
-    is_degraded: bool,
+    files: MirrorFiles,
+    /// The recovery of a degraded mirror.
+    recovery: Option<Recovery>,
     /// The time until which entries are stored after the end of the process.
     flush_until: Option<Duration>,
     /// The last path that was reported as unknown.
@@ -73,7 +77,8 @@ impl Mirror {
             batches: 0,
             received: 0,
             stored: 0,
-            is_degraded: false,
+            files: MirrorFiles::default(),
+            recovery: None,
             flush_until: None,
             unknown_path: None,
         }
@@ -81,14 +86,20 @@ impl Mirror {
 
     /// Returns whether entries are being stored.
     pub(super) fn is_pending(&self) -> bool {
-        self.in_flight.is_some()
+        self.in_flight.is_some() || self.is_catching_up()
+    }
+
+    /// Returns whether the files of the CLI are being read, so that its frames must be read too.
+    pub(super) fn is_catching_up(&self) -> bool {
+        self.recovery.as_ref().is_some_and(Recovery::is_running)
     }
 
     /// Returns the time of the next retry, or of the end of all retries.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        let in_flight = self.in_flight.as_ref()?;
-        let times = [in_flight.retry_at, self.give_up_at(), self.flush_until];
-        times.into_iter().flatten().min()
+        let retry = self.in_flight.as_ref().and_then(|batch| batch.retry_at);
+        let recovery = self.recovery.as_ref().and_then(Recovery::deadline);
+        let flush = self.flush_until.filter(|_| self.is_pending());
+        [retry, recovery, self.give_up_at(), flush].into_iter().flatten().min()
     }
 
     fn give_up_at(&self) -> Option<Duration> {
@@ -98,9 +109,17 @@ impl Mirror {
     }
 
     /// Queues the entries of a frame. Fails with the reason if the mirror cannot continue without a gap.
-    fn add_frame(&mut self, line: &Bytes, held: usize, out: &mut Outbox) -> Result<(), String> {
-        let frame = MirrorFrame::read(line)
-            .map_err(|error| format!("a `transcript_mirror` line cannot be decoded: {error}"))?;
+    fn add_frame(
+        &mut self,
+        line: &Bytes,
+        held: usize,
+        now: Duration,
+        out: &mut Outbox,
+    ) -> Result<(), StoreFailure> {
+        let frame = MirrorFrame::read(line).map_err(|error| StoreFailure {
+            reason: format!("a `transcript_mirror` line cannot be decoded: {error}"),
+            in_files: false,
+        })?;
         let Some(path) = TranscriptPath::read(&frame.path) else {
             if self.unknown_path.as_deref() != Some(frame.path.as_str()) {
                 self.unknown_path = Some(frame.path.clone());
@@ -108,18 +127,21 @@ impl Mirror {
             }
             return Ok(());
         };
+        let file = self.files.record(&frame, &path, now);
+        let (session, subpath) = (file.session.clone(), file.subpath.clone());
+        self.received += frame.entries.len() as u64;
+        if self.recovery.is_some() {
+            return Ok(());
+        }
         let size: usize = frame.entries.iter().map(|entry| entry.get().len()).sum();
         let others = self.bytes.saturating_add(held);
         // A single frame of any size is accepted, like a single line.
         if others > 0 && others.saturating_add(size) > self.limits.queued_bytes {
-            return Err(self.too_slow());
+            return Err(StoreFailure::of_store(self.too_slow()));
         }
-        let subpath: Option<Arc<str>> = path.subpath.as_deref().map(Arc::from);
-        let session = self.session_of(&path);
         for entry in frame.entries {
             let entry = MirrorEntry { subpath: subpath.clone(), text: entry.get().into() };
             self.queue.push_back(QueuedEntry { session: session.clone(), entry });
-            self.received += 1;
         }
         self.bytes += size;
         Ok(())
@@ -130,13 +152,6 @@ impl Mirror {
         let cause = cause.map(|cause| format!("; the last error: {cause}")).unwrap_or_default();
         let limit = self.limits.queued_bytes;
         format!("more than {limit} bytes are waiting for the store{cause}")
-    }
-
-    /// Shares the session with the entry before, which usually has the same one.
-    fn session_of(&self, path: &TranscriptPath<'_>) -> Arc<MirrorSession> {
-        let last = self.queue.back().map(|queued| &queued.session);
-        let same = last.filter(|last| last.project == path.project && last.session == path.session);
-        same.cloned().unwrap_or_else(|| Arc::new(MirrorSession::new(path.project, path.session)))
     }
 
     /// Appends the next batch, unless one is in flight.
@@ -174,6 +189,14 @@ impl Mirror {
     }
 
     fn on_appended(&mut self, number: BatchNumber, now: Duration, out: &mut Outbox) {
+        if let Some(recovery) = self.recovery.as_mut().filter(|it| it.is_attempt(number)) {
+            if recovery.on_caught_up(&self.files, &self.limits, now) {
+                self.recovery = None;
+                self.stored = self.received;
+                out.warn(RunWarning::MirrorRecovered);
+            }
+            return;
+        }
         let Some(batch) = self.in_flight.take_if(|batch| batch.number == number) else { return };
         self.stored += batch.entries;
         out.release(self.stored);
@@ -191,14 +214,22 @@ impl Mirror {
     }
 
     /// Retries the append if its time has come. Fails with the reason when the retries are over.
-    fn tick(&mut self, now: Duration, out: &mut Outbox) -> Result<(), String> {
+    fn tick(&mut self, now: Duration, out: &mut Outbox) -> Result<(), StoreFailure> {
         let is_over = self.give_up_at().is_some_and(|at| at <= now);
         let is_flushed = self.flush_until.is_some_and(|at| at <= now);
+        if let Some(recovery) = &mut self.recovery {
+            if is_flushed {
+                recovery.cancel(out);
+            }
+            recovery.tick(&self.files, &mut self.batches, now, out);
+            return Ok(());
+        }
         let Some(batch) = &mut self.in_flight else { return Ok(()) };
         if is_over || is_flushed {
             let limit = if is_over { self.limits.give_up } else { self.limits.flush };
             let cause = batch.reason.as_deref().unwrap_or("the append did not return");
-            return Err(format!("an append did not succeed within {limit:?}: {cause}"));
+            let reason = format!("an append did not succeed within {limit:?}: {cause}");
+            return Err(StoreFailure { reason, in_files: !is_flushed });
         }
         if batch.retry_at.is_some_and(|at| at <= now) {
             batch.retry_at = None;
@@ -208,18 +239,34 @@ impl Mirror {
     }
 
     /// Drops everything that is not stored.
-    fn degrade(&mut self, reason: String, out: &mut Outbox) {
-        if self.is_degraded {
+    fn degrade(&mut self, failure: StoreFailure, now: Duration, out: &mut Outbox) {
+        if let Some(recovery) = &mut self.recovery {
+            if !failure.in_files {
+                recovery.cancel(out);
+            }
             return;
         }
-        self.is_degraded = true;
+        self.recovery = Some(Recovery::new(failure.in_files, &self.limits, now));
         self.queue = VecDeque::new();
         self.bytes = 0;
         if self.in_flight.take().is_some() {
             out.push(Effect::AbandonAppend);
         }
-        out.warn(RunWarning::MirrorDegraded(reason));
+        out.warn(RunWarning::MirrorDegraded(failure.reason));
         out.release_all();
+    }
+}
+
+/// A failure after which entries are missing in the store.
+struct StoreFailure {
+    reason: String,
+    /// Whether the missing entries can be read from the files of the CLI later.
+    in_files: bool,
+}
+
+impl StoreFailure {
+    fn of_store(reason: String) -> Self {
+        Self { reason, in_files: true }
     }
 }
 
@@ -237,20 +284,18 @@ fn retry_delay(limits: &MirrorLimits, seed: u32, failures: u32) -> Duration {
 impl Machine {
     pub(super) fn on_mirror_frame(&mut self, line: &Bytes, now: Duration) {
         let held = self.out.held_bytes();
-        let Some(mirror) = self.mirror.as_mut().filter(|mirror| !mirror.is_degraded) else {
-            return;
-        };
-        match mirror.add_frame(line, held, &mut self.out) {
+        let Some(mirror) = &mut self.mirror else { return };
+        match mirror.add_frame(line, held, now, &mut self.out) {
             Ok(()) => mirror.append_next(now, &mut self.out),
-            Err(reason) => self.on_store_failure(reason, now),
+            Err(failure) => self.on_store_failure(failure, now),
         }
     }
 
     /// Handles a frame that is too long to be read, whose entries are missing in the store.
     pub(super) fn on_oversized_mirror_frame(&mut self, size: u64, now: Duration) {
-        if self.mirror.as_ref().is_some_and(|mirror| !mirror.is_degraded) {
+        if self.mirror.is_some() {
             let reason = format!("a `transcript_mirror` line of {size} bytes was discarded");
-            self.on_store_failure(reason, now);
+            self.on_store_failure(StoreFailure { reason, in_files: false }, now);
         }
     }
 
@@ -258,7 +303,7 @@ impl Machine {
     pub(super) fn before_result(&mut self) {
         let Some(mirror) = &self.mirror else { return };
         let is_complete = mirror.stored == mirror.received;
-        if mirror.is_degraded || self.has_failed() {
+        if mirror.recovery.is_some() || self.has_failed() {
             self.out.mark_result(false);
         } else if is_complete && !self.out.is_holding() {
             self.out.mark_result(true);
@@ -272,8 +317,8 @@ impl Machine {
         let held = self.out.held_bytes();
         let Some(mirror) = self.mirror.as_ref().filter(|_| held > 0) else { return };
         if held.saturating_add(mirror.bytes) > mirror.limits.queued_bytes {
-            let reason = mirror.too_slow();
-            self.on_store_failure(reason, now);
+            let failure = StoreFailure::of_store(mirror.too_slow());
+            self.on_store_failure(failure, now);
         }
     }
 
@@ -291,41 +336,51 @@ impl Machine {
         now: Duration,
     ) {
         let Some(mirror) = &mut self.mirror else { return };
-        if mirror.in_flight.as_ref().is_none_or(|batch| batch.number != number) {
+        let recovery = mirror.recovery.as_mut().filter(|recovery| recovery.is_attempt(number));
+        let is_catch_up = recovery.is_some();
+        if let Some(recovery) = recovery {
+            let is_retryable = failure == AppendFailure::Retryable;
+            recovery.on_failure(is_retryable, &mirror.limits, now);
+        } else if mirror.in_flight.as_ref().is_none_or(|batch| batch.number != number) {
             return;
         }
         match failure {
-            AppendFailure::Retryable => mirror.schedule_retry(number, reason, now),
-            AppendFailure::Permanent => self.on_store_failure(reason, now),
             AppendFailure::Superseded => {
-                self.end_mirror(reason.clone(), Some(RunFailure::Superseded(reason)), now);
+                let ends = RunFailure::Superseded(reason.clone());
+                self.end_mirror(StoreFailure { reason, in_files: false }, Some(ends), now);
+            }
+            AppendFailure::Retryable | AppendFailure::Permanent if is_catch_up => {}
+            AppendFailure::Retryable => mirror.schedule_retry(number, reason, now),
+            AppendFailure::Permanent => {
+                self.on_store_failure(StoreFailure { reason, in_files: false }, now);
             }
         }
     }
 
     pub(super) fn mirror_tick(&mut self, now: Duration) {
         if let Some(mirror) = &mut self.mirror
-            && let Err(reason) = mirror.tick(now, &mut self.out)
+            && let Err(failure) = mirror.tick(now, &mut self.out)
         {
-            self.on_store_failure(reason, now);
+            self.on_store_failure(failure, now);
         }
     }
 
     /// Handles a failure after which the store is not used any more.
-    fn on_store_failure(&mut self, reason: String, now: Duration) {
+    fn on_store_failure(&mut self, mut failure: StoreFailure, now: Duration) {
         let is_stop = self.mirror.as_ref().is_some_and(|it| it.policy == StorePolicy::Stop);
-        let failure = is_stop.then(|| RunFailure::StoreFailed(reason.clone()));
-        self.end_mirror(reason, failure, now);
+        let ends = is_stop.then(|| RunFailure::StoreFailed(failure.reason.clone()));
+        failure.in_files &= !is_stop;
+        self.end_mirror(failure, ends, now);
     }
 
     /// Degrades the mirror, and fails the run with `failure`, unless the host has stopped it or has the
     /// result of its query.
-    fn end_mirror(&mut self, reason: String, failure: Option<RunFailure>, now: Duration) {
+    fn end_mirror(&mut self, failure: StoreFailure, ends: Option<RunFailure>, now: Duration) {
         let has_undelivered_result = self.out.is_holding();
         if let Some(mirror) = &mut self.mirror {
-            mirror.degrade(reason, &mut self.out);
+            mirror.degrade(failure, now, &mut self.out);
         }
-        let Some(failure) = failure else { return };
+        let Some(failure) = ends else { return };
         if has_undelivered_result || !self.query_has_result() {
             self.fail_at_once(failure, now);
         }
@@ -333,9 +388,13 @@ impl Machine {
 
     /// Returns whether the end of the run waits for the store, for at most the flush time.
     pub(super) fn is_flushing(&mut self, now: Duration) -> bool {
-        let Some(mirror) = self.mirror.as_mut().filter(|mirror| mirror.is_pending()) else {
+        let Some(mirror) = &mut self.mirror else { return false };
+        if let Some(recovery) = &mut mirror.recovery {
+            recovery.finish(&mirror.files, &mut mirror.batches, &mut self.out);
+        }
+        if !mirror.is_pending() {
             return false;
-        };
+        }
         let limit = mirror.limits.flush;
         mirror.flush_until.get_or_insert(now.saturating_add(limit));
         true

@@ -10,6 +10,7 @@
 mod background;
 mod backlog;
 mod callbacks;
+mod catch_up;
 mod cost;
 mod end;
 mod event;

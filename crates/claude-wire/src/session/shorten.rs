@@ -50,6 +50,7 @@ impl RunWarning {
             | Self::StdoutHeldOpen
             | Self::StoppedAfterResult
             | Self::ExitWithoutResult
+            | Self::MirrorRecovered
             | Self::EmptyOutput => {}
         }
     }

@@ -239,6 +239,11 @@ pub(crate) fn shown(effect: &Effect) -> String {
             format!("append {} [{}]", batch.number.0, texts.join(" "))
         }
         Effect::RetryAppend(number) => format!("retry {}", number.0),
+        Effect::CatchUp(request) => {
+            let files: Vec<&str> = request.files.iter().map(|file| &*file.path).collect();
+            let is_final = if request.is_final { " at the end" } else { "" };
+            format!("catch up {}{is_final} {files:?}", request.number.0)
+        }
         Effect::AbandonAppend => "abandon".to_owned(),
     }
 }

@@ -80,6 +80,7 @@ impl Model {
             | Effect::Stored(_)
             | Effect::Append(_)
             | Effect::RetryAppend(_)
+            | Effect::CatchUp(_)
             | Effect::AbandonAppend => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use claude_wire::session::{
-    AppendFailure, BatchNumber, Effect, Event, Plan, QueryLimits, RunMode, StorePolicy,
+    AppendFailure, BatchNumber, Effect, Event, Plan, QueryLimits, RunMode, RunWarning, StorePolicy,
 };
 
 use crate::session_harness::{
@@ -199,7 +199,85 @@ fn a_failed_append_is_retried_and_then_the_run_continues_without_the_store() {
     // Later entries would leave a gap.
     assert!(harness.line(&frame(ID, "3")).is_empty());
     assert_eq!(harness.line(RESULT), ["stored false".to_owned(), deliver(RESULT)]);
+}
+
+/// Returns a degraded mirror, 30 seconds before the store is tried again.
+fn degraded_mirror() -> Harness {
+    let mut harness = mirrored();
+    harness.line(&frame(ID, "1"));
+    assert_eq!(harness.advance(30_000).len(), 2);
+    assert!(harness.line(&frame(ID, "2")).is_empty());
+    harness
+}
+
+fn catch_up(number: u64) -> String {
+    format!(r#"catch up {number} ["/c/projects/-w/{ID}.jsonl"]"#)
+}
+
+#[test]
+fn a_degraded_mirror_is_caught_up_from_the_files() {
+    let mut harness = degraded_mirror();
+    assert!(harness.advance(29_999).is_empty());
+    assert_eq!(harness.advance(1), [catch_up(2)]);
+    assert_eq!(harness.line(RESULT), ["stored false".to_owned(), deliver(RESULT)]);
+    assert_eq!(harness.appended(2), ["warn MirrorRecovered"]);
+    assert_eq!(harness.line(RESULT), ["stored true".to_owned(), deliver(RESULT)]);
+    assert_eq!(harness.line(&frame(ID, "3")), ["append 3 [3]"]);
+    harness.appended(3);
     assert_eq!(harness.machine.wake_at(), None);
+}
+
+#[test]
+fn files_that_still_change_are_read_again() {
+    let mut harness = degraded_mirror();
+    assert_eq!(harness.advance(30_000), [catch_up(2)]);
+    harness.advance(5_000);
+    assert!(harness.line(&frame(ID, "3")).is_empty());
+    assert!(harness.appended(2).is_empty());
+    assert_eq!(harness.advance(1_000), [catch_up(3)]);
+    // A file that the attempt does not know.
+    harness.line(&frame(OTHER, "4"));
+    harness.advance(5_000);
+    assert!(harness.appended(3).is_empty());
+    assert_eq!(harness.advance(1_000).len(), 1);
+    assert_eq!(harness.appended(4), ["warn MirrorRecovered"]);
+}
+
+#[test]
+fn a_store_that_fails_again_is_tried_again_unless_it_cannot_help() {
+    let mut harness = degraded_mirror();
+    harness.advance(30_000);
+    assert!(harness.unavailable(2).is_empty());
+    assert!(harness.advance(29_999).is_empty());
+    assert_eq!(harness.advance(1), [catch_up(3)]);
+    assert!(harness.append_fails(3, AppendFailure::Permanent).is_empty());
+    assert_eq!(harness.machine.wake_at(), None);
+
+    let mut harness = degraded_mirror();
+    harness.advance(30_000);
+    let effects = harness.append_fails(2, AppendFailure::Superseded);
+    assert_eq!(effects[0], r#"state Failed(Superseded("down"))"#);
+    assert_eq!(harness.end_process(0), [r#"end Failed(Superseded("down"))"#]);
+}
+
+#[test]
+fn the_end_of_a_run_tries_a_failed_store_once_more() {
+    let at_end = catch_up(2).replace("up 2", "up 2 at the end");
+    let mut harness = degraded_mirror();
+    harness.stop();
+    assert_eq!(harness.end_process(0), [&*at_end]);
+    assert_eq!(harness.appended(2), ["warn MirrorRecovered", "end Stopped"]);
+
+    let mut harness = degraded_mirror();
+    harness.stop();
+    assert_eq!(harness.end_process(0), [&*at_end]);
+    assert_eq!(harness.unavailable(2), ["end Stopped"]);
+
+    let mut harness = degraded_mirror();
+    harness.stop();
+    assert_eq!(harness.end_process(0), [&*at_end]);
+    assert!(harness.advance(9_999).is_empty());
+    assert_eq!(harness.advance(1), ["abandon", "end Stopped"]);
 }
 
 #[test]
@@ -368,7 +446,7 @@ fn random_orders_keep_the_order_and_lose_nothing_silently() {
                 3 => run.result(),
                 4 | 5 => run.outcome(Ok(())),
                 6 => run.outcome(Err(AppendFailure::Retryable)),
-                _ => run.advance(next(2_000)),
+                _ => run.advance(next(if seed % 2 == 0 { 2_000 } else { 20_000 })),
             }
         }
         run.check(seed);
@@ -387,6 +465,7 @@ struct RandomRun {
     delivered: Vec<(u64, bool)>,
     last_mark: Option<bool>,
     degraded: bool,
+    catch_up: Option<BatchNumber>,
 }
 
 impl RandomRun {
@@ -401,6 +480,7 @@ impl RandomRun {
             delivered: Vec::new(),
             last_mark: None,
             degraded: false,
+            catch_up: None,
         }
     }
 
@@ -426,7 +506,9 @@ impl RandomRun {
                     let is_stored = self.stored.len() as u64 >= before;
                     assert_eq!(self.delivered.last(), Some(&(before, is_stored && !self.degraded)));
                 }
+                Effect::Warn(RunWarning::MirrorRecovered) => self.degraded = false,
                 Effect::Warn(_) => self.degraded = true,
+                Effect::CatchUp(request) => self.catch_up = Some(request.number),
                 _ => {}
             }
         }
@@ -445,6 +527,14 @@ impl RandomRun {
     }
 
     fn outcome(&mut self, outcome: Result<(), AppendFailure>) {
+        if let Some(batch) = self.catch_up.take() {
+            if let Err(failure) = outcome {
+                let reason = "down".to_owned();
+                return self.handle(Event::AppendFailed { batch, failure, reason });
+            }
+            self.stored.extend(self.stored.len() as u64..self.sent);
+            return self.handle(Event::Appended(batch));
+        }
         let Some((batch, entries)) = self.in_flight.take() else { return };
         match outcome {
             Ok(()) => {
@@ -474,7 +564,7 @@ impl RandomRun {
         }
         let expected: Vec<u64> = (0..self.stored.len() as u64).collect();
         assert_eq!(self.stored, expected, "{seed}");
-        assert!(self.degraded || self.stored.len() as u64 == self.sent, "{seed}");
+        assert!(!self.degraded && self.stored.len() as u64 == self.sent, "{seed}");
         assert_eq!(self.delivered.len() as u64, self.results, "{seed}");
     }
 }
