@@ -25,9 +25,8 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
     {
         use std::os::unix::fs::OpenOptionsExt as _;
 
-        use rustix::fs::OFlags;
         // A pipe without a writer would block, and a link may lead anywhere.
-        options.custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+        options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
     }
     #[cfg(not(unix))]
     if path.symlink_metadata()?.is_symlink() {

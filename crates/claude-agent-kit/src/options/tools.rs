@@ -39,7 +39,10 @@ impl Options {
         aliases: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>,
     ) -> Self {
         let aliases = aliases.into_iter().map(|(name, tool)| (name.into(), tool.into()));
-        self.change_settings("tool_aliases", |settings| settings.tool_aliases = aliases.collect())
+        self.change_settings("tool_aliases", |settings| {
+            settings.tool_aliases.clear();
+            settings.tool_aliases.extend(aliases);
+        })
     }
 
     /// Sets the format of the previews that the model shows with its questions to the user. Sent as

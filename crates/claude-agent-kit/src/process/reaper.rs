@@ -1,6 +1,6 @@
 //! The reaper thread.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -177,7 +177,9 @@ struct ReaperThread {
     /// Children whose exit is found by polling, and when to poll them.
     polled: HashSet<u64>,
     poll_at: Instant,
-    alarms: BTreeMap<(Instant, u64), Waker>,
+    alarms: BTreeSet<(Duration, u64)>,
+    /// The wakers of the alarms, by ID.
+    alarm_wakers: HashMap<u64, Waker>,
     starters_at: Option<Instant>,
 }
 
@@ -193,7 +195,8 @@ impl ReaperThread {
             kills: Vec::new(),
             polled: HashSet::new(),
             poll_at: Instant::now(),
-            alarms: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            alarm_wakers: HashMap::new(),
             starters_at: None,
         }
     }
@@ -219,8 +222,12 @@ impl ReaperThread {
                 exited.extend(&self.polled);
             }
             exited.drain(..).for_each(|id| self.reap(id, now));
-            while let Some(alarm) = self.alarms.first_entry().filter(|alarm| alarm.key().0 <= now) {
-                contain_panic(|| alarm.remove().wake());
+            let elapsed = now.saturating_duration_since(self.epoch);
+            while let Some(&(at, id)) = self.alarms.first().filter(|(at, _)| *at <= elapsed) {
+                self.alarms.remove(&(at, id));
+                if let Some(waker) = self.alarm_wakers.remove(&id) {
+                    contain_panic(|| waker.wake());
+                }
             }
             self.take_steps(now);
             if self.starters_at.is_some_and(|at| at <= now) {
@@ -230,9 +237,9 @@ impl ReaperThread {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let alarm = self.alarms.first_key_value().map(|((at, _), _)| *at);
-        // A step beyond the range of the clock is never due.
-        let step = self.steps.first().and_then(|(at, _)| self.epoch.checked_add(*at));
+        // What is beyond the range of the clock is never due.
+        let first = |due: &BTreeSet<(Duration, u64)>| self.epoch.checked_add(due.first()?.0);
+        let (alarm, step) = (first(&self.alarms), first(&self.steps));
         let poll = (!self.polled.is_empty()).then_some(self.poll_at);
         [alarm, step, poll, self.starters_at].into_iter().flatten().min()
     }
@@ -347,10 +354,14 @@ impl ReaperThread {
                 let now = self.epoch.elapsed();
                 self.change(id, |child| child.arm_watchdog(now));
             }
-            Order::SetAlarm { id, at, waker } => drop(self.alarms.insert((at, id), waker)),
+            Order::SetAlarm { id, at, waker } => {
+                self.alarms.insert((at.saturating_duration_since(self.epoch), id));
+                self.alarm_wakers.insert(id, waker);
+            }
             Order::DropAlarm { id, at } => {
-                let alarm = self.alarms.remove(&(at, id));
-                contain_panic(|| drop(alarm));
+                self.alarms.remove(&(at.saturating_duration_since(self.epoch), id));
+                let waker = self.alarm_wakers.remove(&id);
+                contain_panic(|| drop(waker));
             }
             Order::WatchStarters(at) => self.starters_at = Some(at),
             Order::Quit => {}

@@ -1,7 +1,6 @@
 //! A store in the memory of this process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,25 +33,19 @@ impl MemoryStore {
 #[derive(Debug, Default)]
 struct StoredProject {
     sessions: HashMap<SessionId, StoredSession>,
-    /// The sessions with a main transcript, by the time of their last change.
-    listed: BTreeSet<(u64, SessionId)>,
 }
 
 #[derive(Debug, Default)]
 struct StoredSession {
     epoch: Epoch,
     last: Sequence,
+    /// The last entry of the main transcript, if there is one.
+    last_of_main: Option<Sequence>,
     modified_ms: u64,
-    entries: BTreeMap<Sequence, StoredEntry>,
-    transcripts: BTreeMap<Option<Subpath>, TranscriptIndex>,
+    /// In the order of their sequence numbers.
+    entries: Vec<StoredEntry>,
+    ids: HashMap<(Option<Subpath>, EntryId), Sequence>,
     summary: Option<Summary>,
-}
-
-/// The entries of one transcript.
-#[derive(Debug, Default)]
-struct TranscriptIndex {
-    sequences: Vec<Sequence>,
-    ids: HashMap<EntryId, Sequence>,
 }
 
 impl StoredSession {
@@ -61,19 +54,20 @@ impl StoredSession {
         let mut sequences = Vec::with_capacity(append.entries.len());
         let mut skipped = 0;
         for entry in append.entries {
-            let transcript = self.transcripts.entry(entry.subpath().cloned()).or_default();
-            if let Some(stored) = transcript.ids.get(entry.id()) {
+            let id = (entry.subpath().cloned(), entry.id().clone());
+            if let Some(stored) = self.ids.get(&id) {
                 sequences.push(*stored);
                 skipped += 1;
                 continue;
             }
             self.last = Sequence::new(self.last.get() + 1);
-            transcript.ids.insert(entry.id().clone(), self.last);
-            transcript.sequences.push(self.last);
-            let (subpath, id, text) = (entry.subpath(), entry.id(), entry.text());
-            let stored =
-                StoredEntry::new(self.last, subpath.cloned(), id.clone(), Arc::clone(text));
-            self.entries.insert(self.last, stored);
+            if id.0.is_none() {
+                self.last_of_main = Some(self.last);
+            }
+            let (subpath, entry_id) = id.clone();
+            let text = Arc::clone(entry.text());
+            self.entries.push(StoredEntry::new(self.last, subpath, entry_id, text));
+            self.ids.insert(id, self.last);
             sequences.push(self.last);
         }
         if let Some(update) = append.summary.filter(|update| update.after == before) {
@@ -83,38 +77,35 @@ impl StoredSession {
     }
 
     fn load(&self, load: &Load<'_>) -> EntryPage {
-        let subpath = match load.subpath {
-            LoadScope::All => {
-                let range = (Bound::Excluded(load.after), Bound::Unbounded);
-                return page(self.entries.range(range).map(|(_, entry)| entry), load);
-            }
-            LoadScope::Main => None,
-            LoadScope::Subpath(subpath) => Some(subpath.clone()),
+        let start = self.entries.partition_point(|entry| entry.sequence <= load.after);
+        let is_wanted = |entry: &&StoredEntry| match load.subpath {
+            LoadScope::All => true,
+            LoadScope::Main => entry.subpath.is_none(),
+            LoadScope::Subpath(subpath) => entry.subpath.as_ref() == Some(subpath),
         };
-        let sequences = self.transcripts.get(&subpath).map(|index| index.sequences.as_slice());
-        let sequences = sequences.unwrap_or_default();
-        let start = sequences.partition_point(|sequence| *sequence <= load.after);
-        page(sequences[start..].iter().filter_map(|sequence| self.entries.get(sequence)), load)
+        page(self.entries[start..].iter().filter(is_wanted), load)
+    }
+
+    fn subpaths(&self) -> Vec<Subpath> {
+        let mut subpaths: Vec<Subpath> =
+            self.entries.iter().filter_map(|entry| entry.subpath.clone()).collect();
+        subpaths.sort_unstable();
+        subpaths.dedup();
+        subpaths
     }
 
     /// Removes one transcript.
     fn remove(&mut self, subpath: &Subpath) {
-        let removed = self.transcripts.remove(&Some(subpath.clone())).unwrap_or_default();
-        for sequence in removed.sequences {
-            self.entries.remove(&sequence);
-        }
+        self.entries.retain(|entry| entry.subpath.as_ref() != Some(subpath));
+        self.ids.retain(|(other, _), _| other.as_ref() != Some(subpath));
     }
 
     /// Removes all transcripts and keeps what fences earlier owners.
     fn clear(&mut self) {
         self.entries.clear();
-        self.transcripts.clear();
+        self.ids.clear();
+        self.last_of_main = None;
         self.summary = None;
-    }
-
-    /// Returns the last sequence number of the main transcript, if there is one.
-    fn last_of_main(&self) -> Option<Sequence> {
-        self.transcripts.get(&None)?.sequences.last().copied()
     }
 }
 
@@ -146,42 +137,46 @@ impl StoredProject {
             return Ok(Appended::new(last, 0, Vec::new()));
         }
         let session = self.sessions.entry(key.session().clone()).or_default();
-        let main_before = session.last_of_main();
+        let main_before = session.last_of_main;
         let appended = session.append(append);
-        if session.last_of_main() != main_before {
-            self.listed.remove(&(session.modified_ms, key.session().clone()));
+        if session.last_of_main != main_before {
             session.modified_ms = now_ms().max(session.modified_ms + 1);
-            self.listed.insert((session.modified_ms, key.session().clone()));
         }
         Ok(appended)
     }
 
     fn list(&self, request: &List<'_>) -> Result<SessionList, StoreError> {
-        let end = match request.cursor {
-            Some(cursor) => Bound::Excluded(
-                read_cursor(cursor).ok_or_else(|| StoreError::invalid_cursor(cursor))?,
-            ),
-            None => Bound::Unbounded,
+        let before = match request.cursor {
+            Some(cursor) => {
+                Some(read_cursor(cursor).ok_or_else(|| StoreError::invalid_cursor(cursor))?)
+            }
+            None => None,
         };
-        let mut listed = self.listed.range((Bound::Unbounded, end)).rev();
+        let mut listed: Vec<(u64, &SessionId)> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.last_of_main.is_some())
+            .map(|(id, session)| (session.modified_ms, id))
+            .filter(|row| before.as_ref().is_none_or(|(time, id)| *row < (*time, id)))
+            .collect();
+        listed.sort_unstable_by(|one, other| other.cmp(one));
         let mut rows = Vec::new();
-        for (modified_ms, id) in listed.by_ref().take(request.limit.max(1)) {
-            let Some(session) = self.sessions.get(id) else { continue };
-            let last = session.last_of_main().unwrap_or_default();
-            rows.push(SessionRow::new(id.clone(), *modified_ms, last, session.summary.clone()));
+        for (modified_ms, id) in listed.iter().take(request.limit.max(1)) {
+            let Some(session) = self.sessions.get(*id) else { continue };
+            let last = session.last_of_main.unwrap_or_default();
+            let summary = session.summary.clone();
+            rows.push(SessionRow::new((*id).clone(), *modified_ms, last, summary));
         }
         let cursor = |row: &SessionRow| format!("{}.{}", row.modified_ms, row.session);
-        let next = listed.next().and(rows.last()).map(cursor);
+        let next = (listed.len() > rows.len()).then(|| rows.last().map(cursor)).flatten();
         Ok(SessionList::new(rows, next))
     }
 
     fn delete(&mut self, key: &SessionKey, subpath: Option<&Subpath>) {
         let Some(session) = self.sessions.get_mut(key.session()) else { return };
-        if let Some(subpath) = subpath {
-            session.remove(subpath);
-        } else {
-            self.listed.remove(&(session.modified_ms, key.session().clone()));
-            session.clear();
+        match subpath {
+            Some(subpath) => session.remove(subpath),
+            None => session.clear(),
         }
     }
 }
@@ -238,8 +233,7 @@ impl SessionStore for MemoryStore {
             let projects = lock(&self.projects);
             let project = projects.get(key.project_key());
             let session = project.and_then(|project| project.sessions.get(key.session()));
-            let transcripts = session.into_iter().flat_map(|session| session.transcripts.keys());
-            Ok(transcripts.flatten().cloned().collect())
+            Ok(session.map(StoredSession::subpaths).unwrap_or_default())
         })
     }
 
@@ -259,6 +253,8 @@ impl SessionStore for MemoryStore {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::entry::NewEntry;
     use super::super::error::StoreErrorKind;
     use super::*;

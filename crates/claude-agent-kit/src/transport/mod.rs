@@ -130,7 +130,8 @@ fn merge(
         // A name that is not valid UTF-8 cannot be excluded by name.
         None => command.inherit == EnvironmentPolicy::Inherit,
     };
-    let mut environment: BTreeMap<_, _> = host.filter(|(name, _)| inherits(name)).collect();
+    let mut environment = BTreeMap::new();
+    environment.extend(host.filter(|(name, _)| inherits(name)));
     for (name, value) in &command.set {
         if ignores_case {
             environment.retain(|other: &OsString, _| !is_same(other, name.as_ref()));

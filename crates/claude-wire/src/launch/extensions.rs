@@ -48,7 +48,10 @@ impl fmt::Debug for Agents {
 
 impl<N: Into<String>> FromIterator<(N, AgentDefinition)> for Agents {
     fn from_iter<I: IntoIterator<Item = (N, AgentDefinition)>>(agents: I) -> Self {
-        Self(agents.into_iter().map(|(name, agent)| (name.into(), agent)).collect())
+        let mut by_name = BTreeMap::new();
+        // Not collected, which would sort the agents first.
+        by_name.extend(agents.into_iter().map(|(name, agent)| (name.into(), agent)));
+        Self(by_name)
     }
 }
 

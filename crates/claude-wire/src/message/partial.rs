@@ -49,8 +49,8 @@ pub struct Accumulator {
 #[derive(Debug, Default)]
 struct Answer {
     message: String,
-    /// The reported text or thinking, by block.
-    reported: BTreeMap<u64, String>,
+    /// The reported text or thinking, sorted by block.
+    reported: Vec<(u64, String)>,
     /// The number of complete blocks.
     whole: u64,
 }
@@ -109,7 +109,8 @@ impl Accumulator {
         let Some(from) = marks.and_then(|marks| marks.from_block_index) else { return Vec::new() };
         let index = from.as_u64().unwrap_or(0);
         // Only reported blocks that were not completed are abandoned.
-        let first = answer.reported.keys().copied().find(|block| *block >= index.max(answer.whole));
+        let mut blocks = answer.reported.iter().map(|(block, _)| *block);
+        let first = blocks.find(|block| *block >= index.max(answer.whole));
         let place = first.map(|first| answer.place(parent.as_ref(), first));
         self.answers.remove(&parent);
         place.map(Update::Abandoned).into_iter().collect()
@@ -149,6 +150,11 @@ impl Answer {
         BlockPlace { parent: parent.cloned(), message: self.message.clone(), index }
     }
 
+    /// Returns where the reported text of a block is, or belongs.
+    fn find(&self, index: u64) -> Result<usize, usize> {
+        self.reported.binary_search_by_key(&index, |(block, _)| *block)
+    }
+
     fn grow(&mut self, place: BlockPlace, delta: &Delta) -> Option<Update> {
         let (text, update): (&str, fn(BlockPlace, String) -> Update) = match delta {
             Delta::Text(delta) => (&delta.text, Update::Text),
@@ -159,7 +165,10 @@ impl Answer {
         if text.is_empty() {
             return None;
         }
-        self.reported.entry(place.index).or_default().push_str(text);
+        match self.find(place.index) {
+            Ok(at) => self.reported[at].1.push_str(text),
+            Err(at) => self.reported.insert(at, (place.index, text.to_owned())),
+        }
         Some(update(place, text.to_owned()))
     }
 
@@ -171,7 +180,8 @@ impl Answer {
             // The block itself has the arguments.
             _ => return Vec::new(),
         };
-        let reported = self.reported.remove(&place.index).unwrap_or_default();
+        let found = self.find(place.index).ok();
+        let reported = found.map(|at| self.reported.remove(at).1).unwrap_or_default();
         match text.strip_prefix(reported.as_str()) {
             Some("") => Vec::new(),
             Some(rest) => vec![update(place.clone(), rest.to_owned())],

@@ -1,6 +1,5 @@
 //! Background tasks of the CLI that a query waits for.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::envelope::Envelope;
@@ -56,8 +55,8 @@ impl Background {
 /// Running tasks. The CLI chooses their IDs and their number, so both are limited here.
 #[derive(Debug, Default)]
 struct RunningTasks {
-    /// Hashes of the IDs.
-    known: BTreeSet<u64>,
+    /// Hashes of the IDs, sorted.
+    known: Vec<u64>,
     /// The number of further tasks.
     others: usize,
 }
@@ -65,16 +64,17 @@ struct RunningTasks {
 impl RunningTasks {
     fn insert(&mut self, id: &str) {
         let id = hash(id);
-        if self.known.len() < MAX_KNOWN_TASKS {
-            self.known.insert(id);
-        } else if !self.known.contains(&id) {
-            self.others += 1;
+        match self.known.binary_search(&id) {
+            Ok(_) => {}
+            Err(index) if self.known.len() < MAX_KNOWN_TASKS => self.known.insert(index, id),
+            Err(_) => self.others += 1,
         }
     }
 
     fn remove(&mut self, id: &str) {
-        if !self.known.remove(&hash(id)) {
-            self.others = self.others.saturating_sub(1);
+        match self.known.binary_search(&hash(id)) {
+            Ok(index) => drop(self.known.remove(index)),
+            Err(_) => self.others = self.others.saturating_sub(1),
         }
     }
 

@@ -187,7 +187,7 @@ impl Take for Agents {
             }
             _ => Err(type_mismatch::<Json>(&entry.node)),
         });
-        all(agents).map(|agents: Vec<(String, AgentDefinition)>| agents.into_iter().collect())
+        all(agents).map(|agents: Vec<(String, AgentDefinition)>| Self::from_iter(agents))
     }
 }
 

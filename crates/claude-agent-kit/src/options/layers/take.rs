@@ -242,7 +242,10 @@ impl<T: Take> Take for BTreeMap<String, T> {
     fn take(node: &Node) -> Taken<Self> {
         let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         let taken = entries.iter().map(|entry| Ok((entry.name.clone(), T::take(&entry.node)?)));
-        all(taken).map(|entries| entries.into_iter().collect())
+        let mut table = Self::new();
+        // Not collected, which would sort the entries by code for each type.
+        table.extend(all(taken)?);
+        Ok(table)
     }
 }
 
