@@ -256,26 +256,37 @@ impl Warning {
             | RunWarning::CallbackOverload { .. }
             | RunWarning::UnsupportedRequest { .. } => of_callback(warning),
             RunWarning::ModeBypassesCallback(mode) => shadowed_by(&mode),
-            RunWarning::MirrorDegraded(reason) => {
-                let message = format!(
-                    "the session store failed: {reason}; the run continues, and the store is tried again \
-                     every 30 seconds; help: check the store"
-                );
-                Self::new(WarningCode::StoreDegraded, message)
-            }
-            RunWarning::MirrorRecovered => {
-                let message = "the session store works again, and has the whole transcript";
-                Self::new(WarningCode::StoreRecovered, message)
-            }
-            RunWarning::UnknownTranscript(path) => {
-                let message = format!(
-                    "the CLI reported entries of {path:?}, which is not a transcript below `projects`; they \
-                     are not stored; help: check whether the version of the CLI is supported"
-                );
-                Self::new(WarningCode::NotStored, message)
-            }
+            RunWarning::MirrorDegraded(_)
+            | RunWarning::MirrorRecovered
+            | RunWarning::UnknownTranscript(_) => of_store(warning),
         }
     }
+}
+
+/// Creates the warning about the mirror of the transcripts.
+fn of_store(warning: RunWarning) -> Warning {
+    let (code, message) = match warning {
+        RunWarning::MirrorDegraded(reason) => (
+            WarningCode::StoreDegraded,
+            format!(
+                "the session store failed: {reason}; the run continues, and the store is tried again every \
+                 30 seconds if that can help; help: check the store"
+            ),
+        ),
+        RunWarning::MirrorRecovered => (
+            WarningCode::StoreRecovered,
+            "the session store works again, and has the whole transcript".to_owned(),
+        ),
+        RunWarning::UnknownTranscript(path) => (
+            WarningCode::NotStored,
+            format!(
+                "the CLI reported entries of {path:?}, which is not a transcript below `projects`; they are \
+                 not stored; help: check whether the version of the CLI is supported"
+            ),
+        ),
+        other => return Warning::of(other),
+    };
+    Warning::new(code, message)
 }
 
 /// Creates the warning for a request of the CLI that no callback handled.

@@ -257,16 +257,10 @@ impl Driver {
                     self.callbacks.run(key, request, line, origin);
                 }
                 Effect::Stored(stored) => *lock(&self.stored) = Some(stored),
-                Effect::Append(batch) => self.mirror.iter_mut().for_each(|it| it.append(&batch)),
-                Effect::RetryAppend(number) => {
-                    self.mirror.iter_mut().for_each(|it| it.retry(number))
-                }
-                Effect::CatchUp(request) => {
-                    if let Some(mirror) = &mut self.mirror {
-                        mirror.catch_up(request);
-                    }
-                }
-                Effect::AbandonAppend => self.mirror.iter_mut().for_each(MirrorTasks::abandon),
+                Effect::Append(batch) => self.with_mirror(|mirror| mirror.append(&batch)),
+                Effect::RetryAppend(number) => self.with_mirror(|mirror| mirror.retry(number)),
+                Effect::CatchUp(request) => self.with_mirror(|mirror| mirror.catch_up(request)),
+                Effect::AbandonAppend => self.with_mirror(MirrorTasks::abandon),
                 Effect::CancelCallback(key) => self.callbacks.cancel(key),
                 Effect::AbortCallback(key) => self.callbacks.abort(key),
                 Effect::TurnStarted(id) => {
@@ -287,6 +281,14 @@ impl Driver {
             self.flush_batch();
         }
         None
+    }
+}
+
+impl Driver {
+    fn with_mirror(&mut self, act: impl FnOnce(&mut MirrorTasks)) {
+        if let Some(mirror) = &mut self.mirror {
+            act(mirror);
+        }
     }
 }
 

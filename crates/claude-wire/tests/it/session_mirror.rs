@@ -184,7 +184,7 @@ fn a_failed_append_is_retried_and_then_the_run_continues_without_the_store() {
     let mut effects = harness.unavailable(1);
     while effects.is_empty() {
         let at = harness.machine.wake_at().unwrap();
-        let step = (at - harness.now).as_millis();
+        let step = at.checked_sub(harness.now).unwrap().as_millis();
         effects = harness.advance(u64::try_from(step).unwrap() + 1);
         if effects == ["retry 1"] {
             retries.push(harness.now);
