@@ -109,7 +109,7 @@ fn crates_are_published_after_their_dependencies() {
         for dependency in package["dependencies"].as_array().unwrap() {
             let is_later =
                 |later: &&str| dependency["name"] == **later && dependency["kind"] != "dev";
-            assert!(!CRATES[at..].iter().any(|later| is_later(&later)), "{name}: {dependency}");
+            assert!(!CRATES[at..].iter().any(is_later), "{name}: {dependency}");
         }
     }
     let order = CRATES.map(|name| format!("`{name}`")).join(", ");
