@@ -153,7 +153,7 @@ pub(crate) const PUBLIC_SETTERS: &str = "
     add_dir agent allowed_tools at betas cli_path client_app conversation cwd debug disallowed_tools
     dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
     output_schema permission_mode permission_prompt_tool permission_prompts plugin_delivery plugins
-    project_config_root question_preview resume resume_or_start setting_sources skills thinking
+    project_config_root question_preview resume resume_or_start setting_sources skills store thinking
     tool_aliases tools user wait_for_background with_id";
 
 /// Setters of callbacks: their inputs and outputs are tested in `conversation_content_is_never_shown`.
