@@ -82,7 +82,10 @@ fn recorded_transcripts_have_the_expected_conversations() {
             writeln!(text, "    {role}: {}", describe(&bytes, message)).unwrap();
         }
     }
-    expect_file!["../corpus/transcripts/conversations.txt"].assert_eq(&text);
+    // An absolute path does not depend on a variable of the environment.
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/transcripts/conversations.txt");
+    expect_file![file].assert_eq(&text);
 }
 
 #[test]
