@@ -5,7 +5,9 @@
 //! gets another thread. They never end: the kernel sends the parent-death signal when the *thread* that
 //! started a child ends.
 
-use std::collections::{HashMap, VecDeque};
+#[cfg(target_os = "linux")]
+use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;

@@ -26,9 +26,14 @@ pub(crate) enum PackagesOutcome {
 /// Runs `cargo publish --dry-run`, and `cargo deny` where it is installed.
 pub(crate) fn check() -> Result<PackagesOutcome, Box<dyn Error>> {
     println!("== packages: cargo {}", PUBLISH.join(" "));
+    // A new directory for each run: cargo keeps the sources of packages by the path of this directory and
+    // their version, and would build the crates against those of an earlier run.
+    let directory =
+        tempfile::Builder::new().prefix("packages-").tempdir_in(root().join("target"))?;
     let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(PUBLISH).arg("--target-dir").arg(directory.path());
     // The programs are not run, so debug information would only cost time.
-    cargo.args(PUBLISH).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0");
     if !passes(cargo)? {
         println!("== packages failed");
         return Ok(PackagesOutcome::Failed);
