@@ -7,8 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{BatchNumber, CatchUp, Effect, MirrorFile, MirrorSession};
+use super::event::Effect;
 use super::limits::MirrorLimits;
+use super::mirror_event::{BatchNumber, CatchUp, MirrorFile, MirrorSession};
 use super::mirror_frame::{MirrorFrame, TranscriptPath};
 use super::outbox::Outbox;
 

@@ -12,12 +12,12 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::catch_up::{MirrorFiles, Recovery};
-use super::event::{
-    AppendFailure, BatchNumber, Effect, MirrorBatch, MirrorEntry, MirrorSession, RunFailure,
-    RunWarning, StorePolicy,
-};
+use super::event::{Effect, RunFailure, RunWarning};
 use super::limits::MirrorLimits;
 use super::machine::Machine;
+use super::mirror_event::{
+    AppendFailure, BatchNumber, MirrorBatch, MirrorEntry, MirrorSession, StorePolicy,
+};
 use super::mirror_frame::{MirrorFrame, TranscriptPath};
 use super::outbox::Outbox;
 

@@ -139,7 +139,7 @@ mod tests {
             "",
             "/",
             "ID.jsonl",
-            "/work/ID.jsonl",
+            "/srv/ID.jsonl",
             "/c/projects/ID.jsonl",
             "/c/projects/-w/ID",
             "/c/projects/-w/ID.json",
