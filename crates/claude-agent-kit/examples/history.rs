@@ -58,7 +58,7 @@ async fn choose(
     let session =
         number.parse().ok().and_then(|number: usize| sessions.get(number.wrapping_sub(1)));
     match session {
-        None => println!("there is no session {number:?} on this page"),
+        None => println!("no session {number:?} on this page"),
         Some(session) if prompt.is_empty() => show(history, session).await?,
         Some(session) => {
             let mut options = options.clone();

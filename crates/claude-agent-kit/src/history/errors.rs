@@ -28,7 +28,7 @@ pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path
         Some(directory) => format!("for the directory \"{}\"", directory.display()),
         None => format!("below \"{}\"", projects.display()),
     };
-    Error::new(ErrorKind::ConversationNotFound, format!("there is no session {id} {place}"))
+    Error::new(ErrorKind::ConversationNotFound, format!("session {id} not found {place}"))
         .with_help("check the ID, the config directory and the working directory")
         .with(|facts| facts.session_id = Some(id.clone()))
 }
