@@ -10,6 +10,10 @@
     doc = "| [`SqliteStore`]: one file, for any number of processes of a machine | `sqlite` | yes |"
 )]
 #![cfg_attr(
+    feature = "postgres",
+    doc = "| [`PostgresStore`]: a PostgreSQL database, for any number of hosts | `postgres` | no |"
+)]
+#![cfg_attr(
     feature = "encryption",
     doc = "| [`Encrypted`]: encrypts the entries of another store | `encryption` | no |"
 )]
@@ -25,13 +29,17 @@ pub mod conformance;
 #[cfg(feature = "encryption")]
 mod encryption;
 #[cfg(test)]
-#[cfg(all(feature = "encryption", feature = "sqlite"))]
+#[cfg(all(feature = "encryption", feature = "postgres", feature = "sqlite"))]
 mod messages;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 #[cfg(feature = "encryption")]
 pub use encryption::{Encrypted, EncryptionKey, Keyring};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
 

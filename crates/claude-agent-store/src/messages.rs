@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use claude_agent_kit::SessionId;
 use claude_agent_kit::store::StoreError;
 
-use crate::{encryption, sqlite};
+use crate::{encryption, postgres, sqlite};
 
 const INTRODUCTION: &str = "\
 # Messages of claude-agent-store
@@ -29,6 +30,40 @@ fn section(text: &mut String, title: &str, errors: &[StoreError]) {
 /// Returns an error of the database with this result code.
 fn failure(code: i32) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
+}
+
+fn postgres_errors() -> Vec<StoreError> {
+    use postgres::errors;
+    use tokio_postgres::error::SqlState;
+
+    let target = "\"db.example.com:5432/agents\"";
+    let reports = [
+        (SqlState::DISK_FULL, "could not extend file"),
+        (SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout"),
+        (SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already"),
+        (SqlState::READ_ONLY_SQL_TRANSACTION, "cannot execute in a read-only transaction"),
+        (SqlState::ADMIN_SHUTDOWN, "terminating connection due to administrator command"),
+        (SqlState::INSUFFICIENT_PRIVILEGE, "permission denied for table entry"),
+        (SqlState::UNDEFINED_TABLE, "relation does not exist"),
+        (SqlState::DUPLICATE_TABLE, "relation \"session\" already exists"),
+        (SqlState::INVALID_PASSWORD, "password authentication failed for user \"agent\""),
+        (SqlState::FEATURE_NOT_SUPPORTED, "not supported"),
+    ];
+    let mut list: Vec<StoreError> =
+        reports.iter().map(|(code, message)| errors::server(target, code, message)).collect();
+    list.extend([
+        errors::connection(target, "error connecting to server: Connection refused (os error 111)"),
+        errors::connection(target, "invalid configuration: password missing"),
+        errors::timeout(target, Duration::from_secs(10)),
+        errors::corrupt("subpath"),
+        errors::newer("claude_agent_store", 2, 1),
+        errors::encoding("LATIN1"),
+        errors::invalid_connection_string(),
+        errors::invalid_schema("my-schema"),
+        errors::invalid_certificate("root certificate", "no certificate in PEM"),
+        errors::too_large(600_000_000, 500_000_000),
+    ]);
+    list
 }
 
 fn rendered() -> String {
@@ -60,6 +95,7 @@ fn rendered() -> String {
         ]);
         section(&mut text, "SQLite", &list);
     }
+    section(&mut text, "PostgreSQL", &postgres_errors());
     {
         use encryption::errors;
 
@@ -97,14 +133,18 @@ fn the_list_of_messages_is_current() {
 fn the_list_contains_the_error_of_every_function() {
     let own = include_str!("messages.rs");
     let mut count = 0;
-    for source in [include_str!("sqlite/errors.rs"), include_str!("encryption/errors.rs")] {
+    for source in [
+        include_str!("sqlite/errors.rs"),
+        include_str!("postgres/errors.rs"),
+        include_str!("encryption/errors.rs"),
+    ] {
         for rest in source.split("\npub(crate) fn ").skip(1) {
             let name = rest.split('(').next().unwrap();
             assert!(own.contains(&format!("errors::{name}(")), "`{name}` is not listed");
             count += 1;
         }
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 25);
 }
 
 #[test]
@@ -114,6 +154,12 @@ fn errors_are_created_only_by_the_listed_functions() {
         include_str!("sqlite/jobs.rs"),
         include_str!("sqlite/requests.rs"),
         include_str!("sqlite/schema.rs"),
+        include_str!("postgres/mod.rs"),
+        include_str!("postgres/options.rs"),
+        include_str!("postgres/pool.rs"),
+        include_str!("postgres/requests.rs"),
+        include_str!("postgres/schema.rs"),
+        include_str!("postgres/tls.rs"),
         include_str!("encryption/mod.rs"),
         include_str!("encryption/cipher.rs"),
         include_str!("encryption/keyring.rs"),

@@ -1,0 +1,166 @@
+//! A store in a PostgreSQL database.
+
+pub(crate) mod errors;
+mod options;
+mod pool;
+mod requests;
+mod schema;
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+
+use claude_agent_kit::store::{
+    Append, Appended, EntryPage, Epoch, List, Load, ProjectKey, SessionKey, SessionList,
+    SessionStore, StoreError, StoreFuture, Subpath,
+};
+
+pub use self::options::PostgresOptions;
+use self::pool::Pool;
+use self::requests::Statements;
+
+/// Keeps sessions in a PostgreSQL database, which any number of hosts can share.
+///
+/// An append is committed before it returns, also if the database has `synchronous_commit` turned off. A clone
+/// shares the connections, which are closed when all clones are dropped.
+///
+/// ```no_run
+/// use claude_agent_kit::store::{SessionKey, SessionStore};
+/// use claude_agent_store::{PostgresOptions, PostgresStore};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let options = PostgresOptions::new("postgres://agent@db.example.com/agents?sslmode=require")?
+///     .password(std::env::var("DATABASE_PASSWORD")?)
+///     .max_connections(4);
+/// let store = PostgresStore::open_with(options).await?;
+/// let key = SessionKey::new("tenant-1", "my-app", "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11")?;
+/// let epoch = store.claim(&key).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Requirements
+/// A database with the encoding `UTF8`, and PL/pgSQL, which databases have unless it was removed. The tests run
+/// on PostgreSQL 15. [`open`](Self::open) creates the schema if it does not exist; any number of hosts can do so
+/// at once.
+///
+/// # Privileges
+/// The role that opens the store for the first time must be allowed to create the schema (`GRANT CREATE ON
+/// DATABASE`), or tables and functions in it. Afterwards, hosts need no more than this:
+///
+/// ```sql
+/// GRANT USAGE ON SCHEMA claude_agent_store TO agent;
+/// GRANT SELECT ON claude_agent_store.claude_agent_store TO agent;
+/// GRANT SELECT, INSERT, UPDATE, DELETE ON claude_agent_store.session,
+///     claude_agent_store.transcript, claude_agent_store.entry TO agent;
+/// ```
+///
+/// # TLS
+/// With `sslmode=require` in the connection string, all traffic is encrypted. The certificate of the server and
+/// its host name are always verified, which `libpq` does only with `verify-full`. The default is `prefer`: without
+/// TLS if the server does not support it, which an attacker in the network can pretend.
+///
+/// # Connection poolers
+/// The store works behind a pooler in transaction or statement mode, such as `PgBouncer`: every request is one
+/// statement, and no request depends on the state of a connection. Named prepared statements, session locks and
+/// `LISTEN` are not used.
+///
+/// # Sizing
+/// An append uses a connection for one round trip and one commit, so that a few connections serve hundreds of
+/// sessions. Appends to one session wait for each other, those to different ones do not. The database has about
+/// the size of the transcripts, of which PostgreSQL compresses long entries, and 200 to 300 bytes of indexes for
+/// each entry.
+///
+/// # Backup
+/// A copy by `pg_dump` or of the server is consistent. After a backup was restored, epochs and sequence numbers
+/// are those of the backup: stop all hosts before, because the fence against earlier owners is restored with it.
+///
+/// # Cancel safety
+/// A request whose future is dropped closes its connection; whether it was executed is unknown.
+#[derive(Clone)]
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: Pool,
+    schema: String,
+    statements: Statements,
+}
+
+impl PostgresStore {
+    /// Connects to a server with default options, and creates the schema if it does not exist.
+    ///
+    /// # Errors
+    /// Fails like [`PostgresOptions::new`] and [`open_with`](Self::open_with).
+    pub async fn open(connection_string: &str) -> Result<Self, StoreError> {
+        Self::open_with(PostgresOptions::new(connection_string)?).await
+    }
+
+    /// Connects to a server, and creates the schema if it does not exist.
+    ///
+    /// # Errors
+    /// Fails if an option is invalid, the server cannot be reached or rejects the role, the encoding of the
+    /// database is not `UTF8`, or a newer version of this crate has updated the schema.
+    pub async fn open_with(options: PostgresOptions) -> Result<Self, StoreError> {
+        options.check()?;
+        let pool = Pool::new(&options)?;
+        schema::open(&pool, &options.schema).await?;
+        let statements = Statements::new(&options.schema);
+        Ok(Self { shared: Arc::new(Shared { pool, schema: options.schema, statements }) })
+    }
+
+    /// Returns the name of the schema.
+    pub fn schema(&self) -> &str {
+        &self.shared.schema
+    }
+
+    fn parts(&self) -> (&Pool, &Statements) {
+        (&self.shared.pool, &self.shared.statements)
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore")
+            .field("target", &self.shared.pool.target())
+            .field("schema", &self.shared.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SessionStore for PostgresStore {
+    fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::claim(pool, statements, key))
+    }
+
+    fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::append(pool, statements, key, append))
+    }
+
+    fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::load_page(pool, statements, key, load))
+    }
+
+    fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::list(pool, statements, project, list))
+    }
+
+    fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::subpaths(pool, statements, key))
+    }
+
+    fn delete<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        subpath: Option<&'a Subpath>,
+    ) -> StoreFuture<'a, ()> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::delete(pool, statements, key, subpath))
+    }
+}

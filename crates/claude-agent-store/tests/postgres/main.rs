@@ -1,0 +1,56 @@
+//! The store in a PostgreSQL database, on a real server that the tests start.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests fail by panicking"
+)]
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+mod faults;
+#[cfg(target_os = "linux")]
+mod fixture;
+#[cfg(target_os = "linux")]
+mod kills;
+#[cfg(target_os = "linux")]
+mod pooler;
+#[cfg(target_os = "linux")]
+mod proxy;
+#[cfg(target_os = "linux")]
+mod server;
+#[cfg(target_os = "linux")]
+mod store;
+
+/// The server is started and killed with the means of Linux.
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    ExitCode::SUCCESS
+}
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    use libtest_mimic::Arguments;
+
+    let arguments = Arguments::from_args();
+    if std::env::var_os(server::SKIP).is_some_and(|value| !value.is_empty()) {
+        eprintln!("the tests on PostgreSQL are skipped because of {}", server::SKIP);
+        return ExitCode::SUCCESS;
+    }
+    let trials = || store::trials().into_iter().chain(faults::trials()).chain(pooler::trials());
+    if arguments.list {
+        return libtest_mimic::run(&arguments, trials().collect()).exit_code();
+    }
+    match fixture::start() {
+        Ok(()) => {}
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials().collect());
+    fixture::stop();
+    conclusion.exit_code()
+}

@@ -1,0 +1,90 @@
+//! The store behind `PgBouncer`.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use claude_agent_store::{PostgresStore, conformance};
+use libtest_mimic::Trial;
+use tempfile::TempDir;
+
+use super::fixture::{options_for, trial, with_server};
+use super::server::{self, PASSWORD, Server, USER};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    let is_missing = program().is_none() && server::install("pgbouncer").is_err();
+    vec![
+        trial("store_works_behind_a_pooler_in_transaction_mode", || conforms("transaction"))
+            .with_ignored_flag(is_missing),
+        trial("store_works_behind_a_pooler_in_statement_mode", || conforms("statement"))
+            .with_ignored_flag(is_missing),
+    ]
+}
+
+fn program() -> Option<PathBuf> {
+    ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"]
+        .into_iter()
+        .map(PathBuf::from)
+        .find(|path| path.exists())
+}
+
+/// A running pooler. Dropping it stops the pooler.
+struct Pooler {
+    process: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Pooler {
+    async fn start(mode: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port =
+            TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let users = folder.path().join("users.txt");
+        fs::write(&users, format!("\"{USER}\" \"{PASSWORD}\"\n")).unwrap();
+        let to = with_server(Server::port);
+        let settings = format!(
+            "[databases]\npostgres = host=127.0.0.1 port={to}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\n\
+             pool_mode = {mode}\ndefault_pool_size = 3\n",
+            users.display()
+        );
+        let file = folder.path().join("pgbouncer.ini");
+        fs::write(&file, settings).unwrap();
+        let mut command = Command::new(program().unwrap());
+        if let Some((user, group)) = server::other_user().unwrap() {
+            for path in [folder.path(), &users, &file] {
+                std::os::unix::fs::chown(path, Some(user), Some(group)).unwrap();
+            }
+            command.uid(user).gid(group);
+        }
+        command.arg("--quiet").arg(&file).stdin(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().unwrap();
+        let pooler = Self { process, port, _folder: folder };
+        let start = Instant::now();
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            assert!(start.elapsed() < Duration::from_secs(30), "the pooler does not start");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        pooler
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+/// Runs the suite with fewer connections to the server than the store has to the pooler.
+async fn conforms(mode: &str) {
+    let pooler = Pooler::start(mode).await;
+    let url = with_server(|server| server.url_at(pooler.port));
+    conformance::run(async || PostgresStore::open_with(options_for(&url)).await.unwrap())
+        .await
+        .assert();
+}
