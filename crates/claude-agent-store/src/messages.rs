@@ -54,6 +54,7 @@ fn postgres_errors() -> Vec<StoreError> {
     list.extend([
         errors::connection(target, "error connecting to server: Connection refused (os error 111)"),
         errors::connection(target, "invalid configuration: password missing"),
+        errors::connection(target, "error performing TLS handshake: invalid peer certificate"),
         errors::timeout(target, Duration::from_secs(10)),
         errors::corrupt("subpath"),
         errors::newer("claude_agent_store", 2, 1),

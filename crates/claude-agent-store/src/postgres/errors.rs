@@ -43,14 +43,15 @@ pub(crate) fn server(target: &str, code: &SqlState, message: &str) -> StoreError
             StoreErrorKind::Unavailable,
             "lower `PostgresOptions::max_connections`, or use a connection pooler",
         ),
-        ("25006", _) => {
-            (StoreErrorKind::Unavailable, "connect to the primary: `target_session_attrs=read-write`")
-        }
+        ("25006", _) => (
+            StoreErrorKind::Unavailable,
+            "connect to the primary: `target_session_attrs=read-write`",
+        ),
         ("42501", _) => (
             StoreErrorKind::Rejected,
             "grant the privileges that the documentation of `PostgresStore` lists",
         ),
-        ("42P01" | "42P02" | "42703" | "42883" | "3F000", _) | (_, "23" | "XX") => (
+        ("42P01" | "42P02" | "42703" | "42883" | "3F000" | "XX001" | "XX002", _) | (_, "23") => (
             StoreErrorKind::Corrupt,
             "check whether another program has changed the schema, and restore it from a backup",
         ),
@@ -79,6 +80,12 @@ pub(crate) fn connection(target: &str, cause: &str) -> StoreError {
         ["invalid configuration", "authentication error"].iter().any(|it| cause.starts_with(it));
     let (kind, help) = if is_rejected {
         (StoreErrorKind::Rejected, "check the connection string and the password")
+    } else if cause.contains("TLS") {
+        (
+            StoreErrorKind::Unavailable,
+            "check the certificate of the server, and pass its authority to \
+             `PostgresOptions::root_certificates` if the system does not trust it",
+        )
     } else {
         (StoreErrorKind::Unavailable, "check that the server is running and can be reached")
     };

@@ -61,7 +61,7 @@ use self::requests::Statements;
 /// TLS if the server does not support it, which an attacker in the network can pretend.
 ///
 /// # Connection poolers
-/// The store works behind a pooler in transaction or statement mode, such as `PgBouncer`: every request is one
+/// The store works behind a pooler in transaction or statement mode, such as PgBouncer: every request is one
 /// statement, and no request depends on the state of a connection. Named prepared statements, session locks and
 /// `LISTEN` are not used.
 ///

@@ -9,7 +9,7 @@ use claude_agent_kit::store::StoreError;
 use tokio_postgres::config::{Config, Host};
 
 use super::errors;
-use super::tls::Tls;
+use super::tls::{Identity, Tls};
 
 /// Options of a [`PostgresStore`](super::PostgresStore).
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct PostgresOptions {
     pub(super) max_connections: usize,
     pub(super) request_timeout: Duration,
     roots: Option<Arc<[u8]>>,
-    identity: Option<(Arc<[u8]>, Arc<[u8]>)>,
+    identity: Option<Identity>,
 }
 
 impl PostgresOptions {
@@ -31,8 +31,8 @@ impl PostgresOptions {
     /// # Errors
     /// Fails if the text is not a connection string.
     pub fn new(connection_string: &str) -> Result<Self, StoreError> {
-        let mut config = Config::from_str(connection_string)
-            .map_err(|_| errors::invalid_connection_string())?;
+        let mut config =
+            Config::from_str(connection_string).map_err(|_| errors::invalid_connection_string())?;
         if config.get_application_name().is_none() {
             config.application_name("claude-agent-store");
         }

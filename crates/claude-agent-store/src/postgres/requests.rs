@@ -45,8 +45,8 @@ impl Statements {
                 "SELECT o_epoch, o_last, o_sequences
                  FROM {schema}.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
             ),
-            load_all: load(schema, &format!("e.session = ({session})")),
-            load_one: load(schema, &format!("e.transcript = ({transcript})")),
+            load_all: load(schema, &session, &format!("e.session = ({session})")),
+            load_one: load(schema, &session, &format!("e.transcript = ({transcript})")),
             list: format!(
                 "SELECT session, modified_ms, main_last, summary, summary_through
                  FROM {schema}.session
@@ -65,8 +65,8 @@ impl Statements {
 
 /// Returns the statement that selects entries after `$4`: at most `$5`, and `$6` bytes of text; the first one also
 /// if it is longer and `$7` is true. If there is another entry, a row without text follows. The sizes are known
-/// without reading long texts.
-fn load(schema: &str, condition: &str) -> String {
+/// without reading long texts, and the transcripts are found by their session.
+fn load(schema: &str, session: &str, condition: &str) -> String {
     format!(
         "SELECT page.sequence, t.subpath, page.entry_id,
              CASE WHEN page.number <= $5 AND (page.total <= $6 OR (page.number = 1 AND $7))
@@ -77,7 +77,8 @@ fn load(schema: &str, condition: &str) -> String {
              FROM {schema}.entry e WHERE {condition} AND e.sequence > $4
              WINDOW before AS (ORDER BY e.sequence ROWS UNBOUNDED PRECEDING)
              ORDER BY e.sequence LIMIT $5 + 1
-         ) page JOIN {schema}.transcript t ON t.id = page.transcript
+         ) page
+         JOIN {schema}.transcript t ON t.session = ({session}) AND t.id = page.transcript
          WHERE page.number <= 2 OR page.total - page.bytes <= $6
          ORDER BY page.sequence"
     )
@@ -354,9 +355,7 @@ pub(super) async fn subpaths(
             ],
         )
         .await?;
-    rows.iter()
-        .map(|row| Subpath::new(column(row, 0)?).map_err(|_| corrupt("subpath")))
-        .collect()
+    rows.iter().map(|row| Subpath::new(column(row, 0)?).map_err(|_| corrupt("subpath"))).collect()
 }
 
 pub(super) async fn delete(

@@ -15,8 +15,7 @@ const LOCK: i32 = 0x636c_6173;
 /// Checks the database, and creates the schema if it does not exist. Any number of hosts can do so at once.
 pub(super) async fn open(pool: &Pool, schema: &str) -> Result<(), StoreError> {
     let rows = pool.query("SELECT current_setting('server_encoding')", &[]).await?;
-    let encoding: String =
-        rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default();
+    let encoding: String = rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default();
     if encoding != "UTF8" {
         return Err(errors::encoding(&encoding));
     }

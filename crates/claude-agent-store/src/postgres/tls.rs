@@ -19,7 +19,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use super::errors;
 
 /// The certificate chain of the client and its key, in PEM.
-type Identity = (Arc<[u8]>, Arc<[u8]>);
+pub(super) type Identity = (Arc<[u8]>, Arc<[u8]>);
 
 /// Creates TLS connections.
 #[derive(Clone)]
@@ -38,12 +38,16 @@ impl Tls {
             .with_root_certificates(root_store(roots)?);
         let config = match identity {
             Some((chain, key)) => {
-                let invalid =
-                    |error: &dyn ToString| errors::invalid_certificate("client certificate", &error.to_string());
+                let invalid = |error: &dyn ToString| {
+                    errors::invalid_certificate("client certificate", &error.to_string())
+                };
                 let chain = certificates(chain).map_err(|error| invalid(&error))?;
                 // The text of the error must not contain the key, so its cause is not shown.
                 let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
-                    errors::invalid_certificate("private key of the client", "not a private key in PEM")
+                    errors::invalid_certificate(
+                        "private key of the client",
+                        "not a private key in PEM",
+                    )
                 })?;
                 config.with_client_auth_cert(chain, key).map_err(|error| invalid(&error))?
             }
@@ -53,9 +57,7 @@ impl Tls {
     }
 }
 
-fn certificates(
-    pem: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, rustls::pki_types::pem::Error> {
     CertificateDer::pem_slice_iter(pem).collect()
 }
 

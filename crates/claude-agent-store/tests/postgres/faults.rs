@@ -24,8 +24,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("dropped_requests_leave_no_transaction", dropped_requests_leave_no_transaction),
         trial("closed_connections_are_replaced", closed_connections_are_replaced),
         trial("unreachable_server_is_unavailable", unreachable_server_is_unavailable),
-        trial("stalled_append_is_repeated_without_a_duplicate", stalled_append_is_repeated_without_a_duplicate),
-        trial("lost_response_is_repeated_without_a_duplicate", lost_response_is_repeated_without_a_duplicate),
+        trial(
+            "stalled_append_is_repeated_without_a_duplicate",
+            stalled_append_is_repeated_without_a_duplicate,
+        ),
+        trial(
+            "lost_response_is_repeated_without_a_duplicate",
+            lost_response_is_repeated_without_a_duplicate,
+        ),
         Trial::test("killed_server_loses_nothing_acknowledged", || {
             killed_server_loses_nothing_acknowledged();
             Ok(())

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::store::{Load, NewEntry, SessionKey, SessionStore, StoreError, StoreErrorKind};
+use claude_agent_kit::store::{
+    Load, NewEntry, SessionKey, SessionStore, StoreError, StoreErrorKind,
+};
 use claude_agent_store::{PostgresOptions, PostgresStore};
 use libtest_mimic::Trial;
 use tokio_postgres::{Client, NoTls};

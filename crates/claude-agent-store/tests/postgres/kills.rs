@@ -44,7 +44,8 @@ impl Played {
 /// # Errors
 /// Returns the violation.
 pub(crate) fn play(server: &mut Server, seed: u64) -> Result<Played, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let options = PostgresOptions::new(&server.url())
         .map_err(text)?
@@ -116,8 +117,7 @@ async fn write(
     let mut played = Played::default();
     for number in 0..BATCHES {
         let entries = batch(writer, number).map(|text| NewEntry::new(None, text, 0));
-        let entries: Vec<NewEntry> =
-            entries.into_iter().collect::<Result<_, _>>().map_err(text)?;
+        let entries: Vec<NewEntry> = entries.into_iter().collect::<Result<_, _>>().map_err(text)?;
         let appended = loop {
             match store.append(&key, Append::new(&entries)).await {
                 Ok(appended) => break appended,

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     reason = "tests fail by panicking"
 )]
 
@@ -11,6 +12,8 @@ use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
 mod faults;
+#[cfg(target_os = "linux")]
+mod figures;
 #[cfg(target_os = "linux")]
 mod fixture;
 #[cfg(target_os = "linux")]
@@ -39,9 +42,12 @@ fn main() -> ExitCode {
         eprintln!("the tests on PostgreSQL are skipped because of {}", server::SKIP);
         return ExitCode::SUCCESS;
     }
-    let trials = || store::trials().into_iter().chain(faults::trials()).chain(pooler::trials());
+    let trials = || {
+        let trials = store::trials().into_iter().chain(faults::trials());
+        trials.chain(pooler::trials()).chain(figures::trials()).collect()
+    };
     if arguments.list {
-        return libtest_mimic::run(&arguments, trials().collect()).exit_code();
+        return libtest_mimic::run(&arguments, trials()).exit_code();
     }
     match fixture::start() {
         Ok(()) => {}
@@ -50,7 +56,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    let conclusion = libtest_mimic::run(&arguments, trials().collect());
+    let conclusion = libtest_mimic::run(&arguments, trials());
     fixture::stop();
     conclusion.exit_code()
 }

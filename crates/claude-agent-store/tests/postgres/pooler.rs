@@ -1,4 +1,4 @@
-//! The store behind `PgBouncer`.
+//! The store behind PgBouncer.
 
 use std::fs;
 use std::net::TcpListener;
@@ -7,20 +7,27 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use claude_agent_kit::store::{Append, List, SessionStore};
 use claude_agent_store::{PostgresStore, conformance};
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-use super::fixture::{options_for, trial, with_server};
+use super::fixture::{entry, key, options_for, texts, trial, with_server};
 use super::server::{self, PASSWORD, Server, USER};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let is_missing = program().is_none() && server::install("pgbouncer").is_err();
     vec![
-        trial("store_works_behind_a_pooler_in_transaction_mode", || conforms("transaction"))
-            .with_ignored_flag(is_missing),
-        trial("store_works_behind_a_pooler_in_statement_mode", || conforms("statement"))
-            .with_ignored_flag(is_missing),
+        trial(
+            "store_conforms_behind_a_pooler_in_transaction_mode",
+            store_conforms_behind_a_pooler_in_transaction_mode,
+        )
+        .with_ignored_flag(is_missing),
+        trial(
+            "every_request_works_behind_a_pooler_in_statement_mode",
+            every_request_works_behind_a_pooler_in_statement_mode,
+        )
+        .with_ignored_flag(is_missing),
     ]
 }
 
@@ -41,8 +48,7 @@ struct Pooler {
 impl Pooler {
     async fn start(mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port =
-            TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let users = folder.path().join("users.txt");
         fs::write(&users, format!("\"{USER}\" \"{PASSWORD}\"\n")).unwrap();
         let to = with_server(Server::port);
@@ -80,11 +86,33 @@ impl Drop for Pooler {
     }
 }
 
-/// Runs the suite with fewer connections to the server than the store has to the pooler.
-async fn conforms(mode: &str) {
-    let pooler = Pooler::start(mode).await;
+/// The store has more connections to the pooler than the pooler has to the server.
+async fn store_conforms_behind_a_pooler_in_transaction_mode() {
+    let pooler = Pooler::start("transaction").await;
     let url = with_server(|server| server.url_at(pooler.port));
     conformance::run(async || PostgresStore::open_with(options_for(&url)).await.unwrap())
         .await
         .assert();
+}
+
+/// In this mode, a transaction of several statements is an error.
+async fn every_request_works_behind_a_pooler_in_statement_mode() {
+    let pooler = Pooler::start("statement").await;
+    let url = with_server(|server| server.url_at(pooler.port));
+    let store = PostgresStore::open_with(options_for(&url)).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..10 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let epoch = store.claim(&key(number)).await.unwrap();
+            let batch = ["1", "2"].map(entry);
+            store.append(&key(number), Append::new(&batch).epoch(epoch)).await.unwrap();
+            assert_eq!(texts(&store, &key(number)).await, ["1", "2"]);
+            store.subpaths(&key(number)).await.unwrap();
+            store.list(key(number).project_key(), List::new()).await.unwrap();
+            store.delete(&key(number), None).await.unwrap();
+            assert_eq!(texts(&store, &key(number)).await, [""; 0]);
+        });
+    }
+    tasks.join_all().await;
 }

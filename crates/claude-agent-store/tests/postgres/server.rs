@@ -30,24 +30,44 @@ const SUPERVISOR: &str = r#"
     rm -rf "$folder"
 "#;
 
+/// The options of the server's certificate, which is not that of an authority.
+const CERTIFICATE: &str = "
+[req]
+prompt = no
+distinguished_name = name
+x509_extensions = extensions
+[name]
+CN = localhost
+[extensions]
+basicConstraints = critical,CA:FALSE
+subjectAltName = DNS:localhost,IP:127.0.0.1
+";
+
 /// A running server. Dropping it stops the server and removes its files.
 pub(crate) struct Server {
     folder: TempDir,
     programs: PathBuf,
     port: u16,
     supervisor: Option<Child>,
+    /// Settings that differ from those of most tests.
+    settings: &'static [&'static str],
 }
 
 impl Server {
     /// Creates and starts a server. A missing program is installed if the system has `apt-get`.
     pub(crate) fn start() -> Result<Self, String> {
+        Self::start_with(&[])
+    }
+
+    /// Creates and starts a server with these settings.
+    pub(crate) fn start_with(settings: &'static [&'static str]) -> Result<Self, String> {
         let programs = programs()?;
         let folder = tempfile::Builder::new().prefix("claude-agent-store-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary directory: {error}"))?;
         if let Some((user, group)) = other_user()? {
             chown(folder.path(), Some(user), Some(group)).map_err(|error| error.to_string())?;
         }
-        let server = Self { folder, programs, port: free_port()?, supervisor: None };
+        let server = Self { folder, programs, port: free_port()?, supervisor: None, settings };
         server.create().map_err(|error| format!("PostgreSQL cannot be set up: {error}"))?;
         let mut server = server;
         server.restart()?;
@@ -62,11 +82,11 @@ impl Server {
         initdb.args(["--username", USER, "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]);
         initdb.args(["--no-sync", "--pgdata"]).arg(self.data());
         run(initdb.arg("--pwfile").arg(&password))?;
+        fs::write(self.folder.path().join("openssl.cnf"), CERTIFICATE)?;
         let mut openssl = self.command(Path::new("openssl"))?;
         openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]);
-        openssl.args(["-nodes", "-days", "36500", "-subj", "/CN=localhost"]);
-        openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "server.key"]);
-        run(openssl.args(["-out", "server.crt"]))
+        openssl.args(["-nodes", "-days", "36500", "-config", "openssl.cnf"]);
+        run(openssl.args(["-keyout", "server.key", "-out", "server.crt"]))
     }
 
     /// Returns a command that runs as an unprivileged user: PostgreSQL refuses to run as root.
@@ -96,7 +116,10 @@ impl Server {
                 }
                 // Without a server, the supervisor only waits for the end of its input.
                 let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                let has_failed = log.lines().last().is_some_and(|line| line.contains("FATAL:  could not create"));
+                let has_failed = log
+                    .lines()
+                    .last()
+                    .is_some_and(|line| line.contains("FATAL:  could not create"));
                 if has_failed || supervisor.try_wait().is_ok_and(|status| status.is_some()) {
                     break;
                 }
@@ -128,8 +151,9 @@ impl Server {
         let mut command = self.command(Path::new("sh"))?;
         command.args(["-c", SUPERVISOR, "sh"]).arg(self.folder.path());
         command.arg(self.programs.join("postgres")).arg("-D").arg(self.data());
-        for setting in settings {
-            command.args(["-c", &setting]);
+        // The last one counts.
+        for setting in settings.iter().map(String::as_str).chain(self.settings.iter().copied()) {
+            command.args(["-c", setting]);
         }
         command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()
     }
@@ -150,7 +174,8 @@ impl Server {
         let mut all = children(server);
         all.push(server);
         for process in &all {
-            drop(kill_process(*process, Signal::KILL));
+            // The process may have ended.
+            kill_process(*process, Signal::KILL).ok();
         }
         while all.iter().any(|process| is_running(*process)) {
             std::thread::sleep(Duration::from_millis(1));

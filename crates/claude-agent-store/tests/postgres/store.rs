@@ -8,7 +8,7 @@ use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 
 use super::fixture::{
-    connect, entry, key, kind, new_schema, open, options, texts, trial, with_server,
+    connect, entry, key, kind, new_schema, open, options, texts, trial, wait_for, with_server,
 };
 use super::server::{PASSWORD, Server};
 
@@ -19,7 +19,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("hosts_create_one_schema_at_once", hosts_create_one_schema_at_once),
         trial("hosts_append_to_one_session", hosts_append_to_one_session),
         trial("newer_schema_is_rejected", newer_schema_is_rejected),
-        trial("schemas_of_other_programs_are_not_changed", schemas_of_other_programs_are_not_changed),
+        trial(
+            "schemas_of_other_programs_are_not_changed",
+            schemas_of_other_programs_are_not_changed,
+        ),
         trial("database_without_unicode_is_rejected", database_without_unicode_is_rejected),
         trial("documented_privileges_are_sufficient", documented_privileges_are_sufficient),
         trial("certificates_are_verified", certificates_are_verified),
@@ -100,7 +103,12 @@ async fn hosts_append_to_one_session() {
             });
         }
     }
-    while reader.load(&key(1), Load::all().after(Sequence::new(100))).await.unwrap().entries.is_empty()
+    while reader
+        .load(&key(1), Load::all().after(Sequence::new(100)))
+        .await
+        .unwrap()
+        .entries
+        .is_empty()
     {
         tokio::task::yield_now().await;
     }
@@ -208,9 +216,10 @@ async fn certificates_are_verified() {
     assert_eq!(kind(PostgresStore::open_with(other).await), StoreErrorKind::Unavailable);
 }
 
+/// Whole tables are never read, as the counters of the server show.
 async fn lists_and_pages_are_read_by_index() {
     let options = options();
-    let store = PostgresStore::open_with(options.clone()).await.unwrap();
+    drop(PostgresStore::open_with(options.clone()).await.unwrap());
     let (client, schema) = (connect().await, schema(&options));
     let fill = format!(
         "INSERT INTO {schema}.session (scope, project, session, main_last, modified_ms)
@@ -222,13 +231,9 @@ async fn lists_and_pages_are_read_by_index() {
          ANALYZE {schema}.session, {schema}.transcript, {schema}.entry"
     );
     client.batch_execute(&fill).await.unwrap();
-    // Whole tables are never read, as the counters of this schema show.
-    let scans = format!(
-        "SELECT sum(seq_scan)::bigint FROM pg_stat_user_tables
-         WHERE schemaname = '{schema}' AND relname IN ('session', 'transcript', 'entry')"
-    );
-    client.execute("SELECT pg_stat_force_next_flush()", &[]).await.unwrap();
-    let before: i64 = client.query_one(&scans, &[]).await.unwrap().get(0);
+    drop(client);
+    let before = scans_of(&schema).await;
+    let store = PostgresStore::open_with(options).await.unwrap();
     let a = Subpath::new("a").unwrap();
     for number in 0..20 {
         let key = key(number);
@@ -240,23 +245,36 @@ async fn lists_and_pages_are_read_by_index() {
         store.subpaths(&key).await.unwrap();
         store.delete(&key, None).await.unwrap();
     }
-    // Counters are reported when a connection ends.
     drop(store);
+    assert_eq!(scans_of(&schema).await, before);
+}
+
+/// Returns how often each table was read as a whole, after all connections that use the schema have ended:
+/// they report their counters then.
+async fn scans_of(schema: &str) -> Vec<String> {
+    let client = connect().await;
     let connections = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%{schema}.%' AND pid <> pg_backend_pid()"
+        "SELECT count(*) FROM pg_stat_activity
+         WHERE query LIKE '%{schema}.%' AND pid <> pg_backend_pid()"
     );
-    super::fixture::wait_for(&client, &connections, |count| count == 0).await;
-    let after: i64 = client.query_one(&scans, &[]).await.unwrap().get(0);
-    assert_eq!(after, before);
+    wait_for(&client, &connections, |count| count == 0).await;
+    let scans = "SELECT relname || ' ' || seq_scan FROM pg_stat_user_tables
+                 WHERE schemaname = $1 AND relname <> 'claude_agent_store' ORDER BY 1";
+    let rows = connect().await.query(scans, &[&schema]).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
 async fn long_pages_are_read_in_parts() {
     let store = open().await;
     let batch: Vec<_> = (0..2_500).map(|number| entry(&number.to_string())).collect();
     store.append(&key(1), Append::new(&batch)).await.unwrap();
-    for (limit, max_bytes) in
-        [(usize::MAX, usize::MAX), (2_500, usize::MAX), (2_499, 99_999), (1_000, 99_999), (2_000, 3_000)]
-    {
+    for (limit, max_bytes) in [
+        (usize::MAX, usize::MAX),
+        (2_500, usize::MAX),
+        (2_499, 99_999),
+        (1_000, 99_999),
+        (2_000, 3_000),
+    ] {
         let load = Load::all().limit(limit).max_bytes(max_bytes);
         let page = store.load(&key(1), load).await.unwrap();
         let mut bytes = 0;
@@ -287,8 +305,12 @@ async fn damaged_entries_are_reported_as_corrupt() {
     store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
     for change in [
         format!("UPDATE {schema}.entry SET entry_id = ''"),
-        format!("UPDATE {schema}.entry SET entry_id = 'a'; UPDATE {schema}.transcript SET subpath = '../a'"),
-        format!("UPDATE {schema}.transcript SET subpath = ''; UPDATE {schema}.entry SET sequence = -1"),
+        format!(
+            "UPDATE {schema}.entry SET entry_id = 'a'; UPDATE {schema}.transcript SET subpath = '../a'"
+        ),
+        format!(
+            "UPDATE {schema}.transcript SET subpath = ''; UPDATE {schema}.entry SET sequence = -1"
+        ),
         format!("DROP TABLE {schema}.entry"),
     ] {
         client.batch_execute(&change).await.unwrap();
