@@ -71,6 +71,17 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
 }
 
+impl Source {
+    /// Reads at an offset until the buffer is full or the transcript ends.
+    ///
+    /// # Errors
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo).
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let read = file::read_at(&self.file, buffer, offset);
+        read.map_err(|error| errors::io("read", &self.path, error))
+    }
+}
+
 /// Where an entry is, and as what it is shown.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
@@ -165,10 +176,9 @@ impl SpanReader {
             self.bytes = Vec::new();
         }
         self.bytes.resize(length, 0);
-        let read = file::read_at(&source.file, &mut self.bytes, span.offset);
-        let read = read.inspect_err(|_| self.bytes.clear());
-        let read = read.map_err(|error| errors::io("read", &source.path, error))?;
-        self.bytes.truncate(read);
+        let read = source.read_at(&mut self.bytes, span.offset);
+        self.bytes.truncate(*read.as_ref().unwrap_or(&0));
+        read?;
         Ok(())
     }
 

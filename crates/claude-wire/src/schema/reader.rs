@@ -10,6 +10,7 @@ use serde::de::{Deserialize, Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::json::Extra;
+use crate::plain::plain_length;
 use crate::unescape::unescape;
 
 /// Decoding keeps the error type of `serde_json`, which contains the position.
@@ -423,27 +424,4 @@ impl<'de> Entries<'_, 'de> {
 /// The mark of a field that came. No struct has more fields than there are bits.
 fn bit(index: usize) -> u128 {
     1 << index
-}
-
-/// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control character.
-#[inline]
-fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    for (index, chunk) in chunks.iter().enumerate() {
-        let word = u64::from_le_bytes(*chunk);
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let slash = word ^ (ONES * u64::from(b'\\'));
-        // A borrow may mark bytes behind the first one that counts, never before it.
-        let found =
-            (control | (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash))
-                & HIGH;
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..0x20);
-    chunks.len() * 8 + rest.iter().take_while(is_plain).count()
 }

@@ -28,6 +28,7 @@
 mod append;
 mod bits;
 mod build;
+mod concat;
 mod entry;
 mod error;
 mod facts;
