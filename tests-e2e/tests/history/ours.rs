@@ -109,7 +109,7 @@ fn info(info: &SessionInfo) -> Value {
 }
 
 async fn messages(stream: MessageStream, job: &Job) -> Result<Value> {
-    let mut stream = stream.skip(job.offset.unwrap_or_default());
+    let mut stream = stream.with_raw().skip(job.offset.unwrap_or_default());
     if let Some(limit) = job.limit.filter(|limit| *limit > 0) {
         stream = stream.take(limit);
     }
@@ -121,7 +121,7 @@ async fn messages(stream: MessageStream, job: &Job) -> Result<Value> {
 }
 
 fn message(message: &HistoryMessage) -> Value {
-    let raw: Value = serde_json::from_slice(message.entry.raw()).unwrap();
+    let raw: Value = serde_json::from_slice(message.entry.raw().unwrap()).unwrap();
     let mut shown = Map::new();
     let kind = match message.role {
         MessageRole::Assistant => "assistant",

@@ -15,6 +15,8 @@ use crate::error::Result;
 /// How many bytes are indexed between two looks at whether the caller is gone. Not more, because glibc
 /// keeps up to twice the largest block that was freed in every thread.
 const CHUNK_BYTES: usize = 256 * 1024;
+/// How many bytes are read at a time to find the end of a line, which is mostly near.
+const NEAR_BYTES: usize = 16 * 1024;
 /// The parts of a file that threads index in turn.
 const PART_BYTES: u64 = 2 * 1024 * 1024;
 /// From this size on a second thread pays off.
@@ -127,8 +129,8 @@ impl Indexing<'_> {
         while offset < to || (offset < self.end && index.pending() > 0) {
             // The last line ends behind the part, and the one after it belongs to the next.
             let is_behind = offset >= to;
-            let limit = if is_behind { self.end } else { to };
-            let read = self.read(offset, limit, chunk)?;
+            let (limit, most) = if is_behind { (self.end, NEAR_BYTES) } else { (to, CHUNK_BYTES) };
+            let read = self.read(offset, limit, most, chunk)?;
             let line_end = if is_behind { line_break(read) } else { None };
             let read = &read[..line_end.map_or(read.len(), |at| at + 1)];
             if read.is_empty() {
@@ -153,7 +155,7 @@ impl Indexing<'_> {
         let mut offset = from - 1;
         // A line break at the end of the part begins a line in the next one.
         while offset + 1 < to {
-            let read = self.read(offset, to - 1, chunk)?;
+            let read = self.read(offset, to - 1, NEAR_BYTES, chunk)?;
             if let Some(at) = line_break(read) {
                 return Ok(Some(offset + at as u64 + 1));
             }
@@ -165,10 +167,17 @@ impl Indexing<'_> {
         Ok(None)
     }
 
-    /// Reads up to a chunk before `limit`; empty at the end of the file.
-    fn read<'c>(&self, offset: u64, limit: u64, chunk: &'c mut [u8]) -> Result<&'c [u8]> {
+    /// Reads up to `most` bytes before `limit`; none at the end of the file.
+    fn read<'c>(
+        &self,
+        offset: u64,
+        limit: u64,
+        most: usize,
+        chunk: &'c mut [u8],
+    ) -> Result<&'c [u8]> {
         self.cancel.check()?;
-        let wanted = chunk.len().min(usize::try_from(limit - offset).unwrap_or(chunk.len()));
+        let most = most.min(chunk.len());
+        let wanted = usize::try_from(limit - offset).map_or(most, |rest| rest.min(most));
         let read = self.source.read_at(&mut chunk[..wanted], offset)?;
         Ok(&chunk[..read])
     }

@@ -38,6 +38,7 @@ mod fork_plan;
 mod index;
 mod issue;
 mod key;
+mod large;
 mod light;
 mod messages;
 mod project;
