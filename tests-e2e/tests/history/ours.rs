@@ -12,8 +12,15 @@ use serde_json::{Map, Value, json};
 
 use crate::jobs::Job;
 
-/// Runs a call; the result is in the member `ok` or `error`.
-pub(crate) async fn answer(job: &Job) -> Value {
+/// Runs a call; the result is in the member `ok` or `error`. `earlier` are the results of the jobs
+/// before this one.
+pub(crate) async fn answer(job: &Job, earlier: &[Value]) -> Value {
+    let mut job = job.clone();
+    if let Some(again) = job.again {
+        let created = earlier[earlier.len() - again]["ok"].as_str();
+        job.session = created.unwrap_or("none").to_owned();
+    }
+    let job = &job;
     match call(job).await {
         Ok(value) => json!({"ok": value}),
         // The official SDKs return nothing for a session that does not exist.
@@ -25,7 +32,7 @@ pub(crate) async fn answer(job: &Job) -> Value {
 }
 
 fn is_read(job: &Job) -> bool {
-    !matches!(job.call, "rename" | "tag" | "fork")
+    !matches!(job.call, "rename" | "tag" | "fork" | "archive" | "unarchive" | "delete")
 }
 
 async fn call(job: &Job) -> Result<Value> {
@@ -72,6 +79,18 @@ async fn call(job: &Job) -> Result<Value> {
                 options = options.title(title);
             }
             json!(history.fork(&id, options).await?.as_str())
+        }
+        "archive" => {
+            history.archive(&id).await?;
+            Value::Null
+        }
+        "unarchive" => {
+            history.unarchive(&id).await?;
+            Value::Null
+        }
+        "delete" => {
+            history.delete(&id).await?;
+            Value::Null
         }
         other => panic!("unknown call {other}"),
     })
