@@ -61,6 +61,7 @@ mod list;
 mod live;
 mod project;
 mod session_info;
+mod source;
 mod stream;
 mod subagents;
 #[cfg(test)]
