@@ -56,10 +56,12 @@ pub(crate) mod errors;
 mod file;
 mod follow;
 mod fork;
+mod indexing;
 mod list;
 mod live;
 mod project;
 mod session_info;
+mod source;
 mod stream;
 mod subagents;
 #[cfg(test)]
