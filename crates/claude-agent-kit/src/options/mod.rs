@@ -25,6 +25,8 @@ use std::fmt;
 
 use claude_wire::launch::Settings;
 
+use crate::copy_on_write::CopyOnWrite;
+
 pub use conversation::Conversation;
 pub use environment::{ExtraArg, SettingSources};
 pub use host::{Background, VersionCheck};
@@ -59,11 +61,11 @@ pub(crate) use prepare::{Prepared, prepare};
 #[must_use = "setters return the changed value"]
 pub struct Options {
     /// Options that are sent to the CLI.
-    pub(crate) settings: Settings,
+    pub(crate) settings: CopyOnWrite<Settings>,
     /// Options that are not sent to the CLI.
-    pub(crate) host: HostOptions,
+    pub(crate) host: CopyOnWrite<HostOptions>,
     /// The source of each value.
-    pub(crate) origins: Origins,
+    pub(crate) origins: CopyOnWrite<Origins>,
 }
 
 impl Options {
@@ -114,9 +116,9 @@ impl fmt::Debug for Options {
     /// Omits prompts, values of variables, headers and values of extra flags.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
-            .field("settings", &self.settings)
-            .field("host", &self.host)
-            .field("origins", &self.origins)
+            .field("settings", &*self.settings)
+            .field("host", &*self.host)
+            .field("origins", &*self.origins)
             .finish()
     }
 }
@@ -145,7 +147,7 @@ mod tests {
         let mut expected = Settings::default();
         change(&mut expected);
         let Options { settings, .. } = options;
-        assert_eq!(settings, expected);
+        assert_eq!(*settings, expected);
     }
 
     fn object() -> Json {
@@ -337,7 +339,7 @@ mod tests {
     fn what_is_not_asked_for_has_the_defaults_of_the_specification() {
         const MIB: usize = 1024 * 1024;
         let Options { settings, host, .. } = Options::new();
-        assert_eq!(settings, Settings::default());
+        assert_eq!(*settings, Settings::default());
         assert_eq!(host.max_line_bytes, 64 * MIB);
         assert_eq!(host.max_unwritten_bytes, 16 * MIB);
         assert_eq!((host.backlog.soft, host.backlog.hard), (16 * MIB, 256 * MIB));

@@ -326,11 +326,11 @@ fn settings_file_is_merged_by_value_unless_it_is_the_only_source() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.json"), r#"{"a": 1, "b": 1}"#).unwrap();
     let layers = || Options::layered().file_text("x.json", r#"{"settings": "s.json"}"#);
-    let alone = layers().load().unwrap().settings.settings;
+    let alone = layers().load().unwrap().settings.settings.clone();
     assert_eq!(alone, Some(SettingsSource::File("s.json".into())));
     let over = Json::from(json!({"b": 2}));
     let options = layers().under(Options::new().cwd(folder.path()).settings(over.clone())).unwrap();
-    let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
+    let Some(SettingsSource::Value(value)) = &options.settings.settings else { panic!() };
     assert_eq!(value.deserialize::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
     let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
     assert!(error.to_string().contains("settings: failed to read `/missing/s.json`"), "{error}");
