@@ -194,8 +194,11 @@ async fn ignored_fields_of_raw_responses_are_reported() {
     });
     let reported = Arc::new(Mutex::new(Vec::new()));
     let kept = reported.clone();
-    let registry =
-        options.host.callbacks.clone().on_ignored_fields(move |ignored| kept.lock().unwrap().push(ignored));
+    let registry = options
+        .host
+        .callbacks
+        .clone()
+        .on_ignored_fields(move |ignored| kept.lock().unwrap().push(ignored));
     let line = hook_line("hook_0", r#"{"hook_event_name":"Notification"}"#);
     let running = registry.call(call(&line)).unwrap();
     assert_eq!(finish(running).await.unwrap().text(), "{}");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
@@ -148,6 +149,12 @@ pub(crate) trait Object {
 }
 
 impl<T: Object> Object for Box<T> {
+    fn members(&self) -> Members<'_> {
+        (**self).members()
+    }
+}
+
+impl<T: Object> Object for Arc<T> {
     fn members(&self) -> Members<'_> {
         (**self).members()
     }
