@@ -79,7 +79,7 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     if let Some(cwd) = pwd(settings) {
         unless_given("PWD", cwd);
     }
-    variables.extend(settings.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    variables.extend(settings.env.iter().map(|(name, value)| (name.to_owned(), value.clone())));
     variables
 }
 
