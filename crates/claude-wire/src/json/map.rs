@@ -1,6 +1,6 @@
 //! An object whose keys are data.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, Serializer};
 
@@ -129,12 +129,6 @@ impl<N: Into<String>, T, const LENGTH: usize> From<[(N, T); LENGTH]> for Map<T> 
 
 impl<T> From<BTreeMap<String, T>> for Map<T> {
     fn from(entries: BTreeMap<String, T>) -> Self {
-        entries.into_iter().collect()
-    }
-}
-
-impl<T, S> From<HashMap<String, T, S>> for Map<T> {
-    fn from(entries: HashMap<String, T, S>) -> Self {
         entries.into_iter().collect()
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn removed(settings: &Settings) -> Vec<String> {
     // The value of the host would be wrong, and only the new process knows the right one.
     let stale = elsewhere.then_some("PWD");
     let names = NEVER_INHERITED.iter().copied().chain(stale);
-    names.filter(|name| !settings.env.contains_key(*name)).map(str::to_owned).collect()
+    names.filter(|name| !settings.env.contains_key(name)).map(str::to_owned).collect()
 }
 
 /// Returns the value of `PWD`: the absolute path of the working directory, if it is UTF-8.

@@ -161,7 +161,7 @@ fn plan(recorded: &Recorded) -> Plan {
         if let HostRequest::Initialize(initialize) = request.request {
             for (event, matchers) in initialize.hooks.iter().flatten() {
                 for id in matchers.iter().flat_map(|matcher| matcher.hook_callback_ids.iter()) {
-                    let hook = HookPlan::new(event.clone(), Duration::from_secs(60), false);
+                    let hook = HookPlan::new(event, Duration::from_secs(60), false);
                     plan.hooks.insert(id.as_str(), hook);
                 }
             }
