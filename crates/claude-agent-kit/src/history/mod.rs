@@ -80,6 +80,7 @@ use claude_wire::transcript::{is_project_folder_override, is_uuid};
 pub use follow::{Follow, FollowEvent};
 pub use fork::ForkOptions;
 pub use list::{ListFilter, SessionPage, SkippedFile};
+pub(crate) use project::{canonical, main_worktree};
 pub use session_info::SessionInfo;
 pub use stream::{EntryStream, HistoryMessage, MessageStream};
 pub use subagents::SubagentInfo;

@@ -43,10 +43,20 @@
 
 mod entry;
 mod error;
+#[cfg(test)]
+mod faulty;
 mod key;
+mod local;
 mod memory;
 mod options;
+mod owner;
+mod place;
+mod private_folder;
+pub(crate) mod recover;
 mod request;
+pub(crate) mod restore;
+pub(crate) mod upload;
+pub(crate) mod write_session;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -57,10 +67,15 @@ pub use error::{StoreError, StoreErrorKind};
 pub use key::{Epoch, ProjectKey, Sequence, SessionKey, Subpath};
 pub use memory::MemoryStore;
 pub use options::{StoreFailurePolicy, StoreOptions};
+pub use recover::{Recovered, RecoveryOutcome, recover};
 pub use request::{
     Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
     SummaryUpdate,
 };
+
+pub(crate) use private_folder::PrivateFolder;
+pub(crate) use restore::{MirrorStart, restore};
+pub(crate) use upload::{LocalFile, OwnedSessions, Target, limited};
 
 /// The future returned by the methods of a [`SessionStore`].
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
