@@ -214,7 +214,7 @@ mod tests {
     fn typed_answer_serializes_with_its_value() {
         let result = serde_json::from_str(r#"{"type":"result","subtype":"success"}"#).unwrap();
         let (cost, warnings) = (Cost::default(), Vec::new());
-        let answer = Typed { value: vec![1, 2], result: Box::new(result), cost, warnings };
+        let answer = Typed { value: vec![1, 2], result: Arc::new(result), cost, warnings };
         let json = serde_json::to_value(&answer).unwrap();
         assert_eq!(json["type"], "typed_answer");
         assert_eq!(json["value"], serde_json::json!([1, 2]));

@@ -32,7 +32,7 @@ fn hook_ids_follow_the_order_of_registration() {
     let plans: Vec<_> = plan
         .plans
         .iter()
-        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.timeout, plan.fail_closed))
+        .map(|(id, plan)| (id, &*plan.event, plan.timeout, plan.fail_closed))
         .collect();
     let millis = Duration::from_millis;
     assert_eq!(

@@ -205,7 +205,7 @@ mod tests {
             s.environment = EnvironmentPolicy::Clean;
         });
         check(new().env("K", "v").env("L", "w").env("K", "x"), |s| {
-            s.env = [("K".into(), "x".into()), ("L".into(), "w".into())].into();
+            s.env = [("K", "x".into()), ("L", "w".into())].into();
         });
         check(new().add_arg("one").add_arg(("two", "2")), |s| {
             s.extra_args = vec![("one".into(), None), ("two".into(), Some("2".into()))];
@@ -254,7 +254,7 @@ mod tests {
             s.plugin_delivery = PluginDelivery::Handshake;
         });
         check(new().tool_aliases([("Run", "Bash")]), |s| {
-            s.tool_aliases = [("Run".into(), "Bash".into())].into();
+            s.tool_aliases = [("Run", "Bash".into())].into();
         });
         check(new().question_preview("html"), |s| s.question_preview = Some(PreviewFormat::Html));
         check(new().permission_prompts("none"), |s| {

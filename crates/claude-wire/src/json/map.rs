@@ -1,6 +1,7 @@
 //! An object whose keys are data.
 
 use std::collections::BTreeMap;
+use std::ops::Index;
 
 use serde::ser::{Serialize, Serializer};
 
@@ -150,6 +151,16 @@ impl<T> IntoIterator for Map<T> {
     }
 }
 
+impl<T> Index<&str> for Map<T> {
+    type Output = T;
+
+    /// # Panics
+    /// If there is no value of this name.
+    fn index(&self, name: &str) -> &T {
+        self.get(name).expect("no value of this name")
+    }
+}
+
 impl<'a, T> IntoIterator for &'a Map<T> {
     type Item = (&'a str, &'a T);
     type IntoIter =
@@ -184,7 +195,7 @@ mod tests {
             assert_eq!(map.insert(name, at), (at == 3).then_some(0));
         }
         *map.get_mut("z").unwrap() = 7;
-        assert_eq!((map.get("z"), map.get("b"), map.contains_key("a")), (Some(&7), None, true));
+        assert_eq!((map["z"], map.get("b"), map.contains_key("a")), (7, None, true));
         assert_eq!((map.remove("a"), map.remove("a"), map.len()), (Some(2), None, 2));
         assert_eq!(serde_json::to_string(&map).unwrap(), r#"{"m":3,"z":7}"#);
     }

@@ -312,8 +312,7 @@ fn merging_follows_the_specification() {
             "model": "builder", "language": "variable",
         })
     );
-    let env: Vec<_> =
-        settings.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    let env: Vec<_> = settings.env.iter().map(|(name, value)| (name, value.expose())).collect();
     assert_eq!(env, [("A", "file"), ("B", "builder")]);
     assert_eq!(settings.add_dirs, ["/a", "/b", "/b", "/a"].map(PathBuf::from));
     assert_eq!(settings.extra_args.len(), 2);
