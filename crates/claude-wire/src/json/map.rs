@@ -1,6 +1,7 @@
 //! An object whose keys are data.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Index;
 
 use serde::ser::{Serialize, Serializer};
@@ -9,7 +10,7 @@ use serde::ser::{Serialize, Serializer};
 ///
 /// Small enough to be searched and changed in one vector: names of agents, models, variables. A
 /// `BTreeMap` for each type of value takes ten times the code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Map<T>(Vec<(String, T)>);
 
 impl<T> Map<T> {
@@ -82,6 +83,12 @@ impl<T> Map<T> {
 
     fn find(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(key, _)| key.as_str().cmp(name))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Map<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
     }
 }
 
