@@ -56,6 +56,7 @@ mod messages;
 mod options;
 mod panics;
 mod permission;
+mod private_file;
 mod process;
 mod prompt;
 mod query;

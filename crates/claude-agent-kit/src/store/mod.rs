@@ -43,10 +43,13 @@
 
 mod entry;
 mod error;
+#[cfg(test)]
+mod faulty;
 mod key;
 mod memory;
 mod options;
 mod request;
+pub(crate) mod write_session;
 
 use std::future::Future;
 use std::pin::Pin;

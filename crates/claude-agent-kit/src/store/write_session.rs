@@ -1,0 +1,378 @@
+//! Writes a session of a store into a project folder, as transcripts that the CLI can resume.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::future::Future;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::SessionStore;
+use super::entry::StoredEntry;
+use super::error::{StoreError, StoreErrorKind};
+use super::key::{Sequence, SessionKey, Subpath};
+use super::request::{EntryPage, Load};
+use crate::driver::require_runtime;
+use crate::error::{Error, ErrorKind};
+use crate::history::errors;
+use crate::id::SessionId;
+use crate::private_file;
+
+/// The time after which a request that the store does not answer counts as failed.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The start of an entry with the metadata of a subagent, as the CLI writes it.
+const METADATA: &str = r#"{"type":"agent_metadata""#;
+
+/// What a store had of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// The number of entries of all transcripts, metadata included. 0 if the store has no main transcript of
+    /// this session; then nothing was written.
+    pub(crate) entries: u64,
+    /// The bytes of their lines.
+    pub(crate) bytes: u64,
+    /// The sequence number of the last entry.
+    pub(crate) last: Sequence,
+}
+
+/// Writes `<folder>/<session>.jsonl`, and for each subpath `<folder>/<session>/<subpath>.jsonl` with the
+/// metadata of the subagent in a `.meta.json` beside it. Creates the folder.
+///
+/// Transcripts get their names when all are complete, the main one last, and never replace a file: one with
+/// the same contents is kept, another one is an error, and existing metadata is kept. Loads page by page,
+/// and needs memory for one page. Dropping the future leaves nothing behind, except for transcripts if it
+/// is dropped at the very end.
+pub(crate) async fn write_session(
+    store: &dyn SessionStore,
+    key: &SessionKey,
+    project_folder: &Path,
+) -> Result<Written, Error> {
+    let mut writer = SessionWriter::new(key.session(), project_folder);
+    let mut after = Sequence::new(0);
+    loop {
+        let page = load_page(store, key, Load::all().after(after)).await;
+        let page = page.map_err(|error| store_failed("load", key, error))?;
+        let Some(last) = page.entries.last() else { break };
+        after = last.sequence;
+        let entries = page.entries;
+        writer = blocking(move || writer.add(&entries).map(|()| writer)).await?;
+        if !page.more {
+            break;
+        }
+    }
+    blocking(move || writer.publish()).await
+}
+
+/// Loads a page, whose entries must be in order: a store that repeats them would never come to an end.
+pub(super) async fn load_page(
+    store: &dyn SessionStore,
+    key: &SessionKey,
+    load: Load<'_>,
+) -> Result<EntryPage, StoreError> {
+    let page = limited(store.load(key, load)).await?;
+    let mut before = load.after;
+    let mut is_sorted = !(page.more && page.entries.is_empty());
+    for entry in &page.entries {
+        is_sorted &= entry.sequence > before;
+        before = entry.sequence;
+    }
+    if is_sorted { Ok(page) } else { Err(out_of_order()) }
+}
+
+/// Limits the time of one request.
+pub(super) async fn limited<T>(
+    request: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
+}
+
+fn timed_out() -> StoreError {
+    let message = format!("the store did not respond within {REQUEST_TIMEOUT:?}");
+    StoreError::new(StoreErrorKind::Unavailable, message)
+}
+
+pub(crate) fn out_of_order() -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, "the store returned entries out of order")
+}
+
+/// Creates the error of a call that failed because of its store.
+pub(crate) fn store_failed(action: &str, key: &SessionKey, error: StoreError) -> Error {
+    let kind = match error.kind() {
+        StoreErrorKind::Superseded => ErrorKind::Superseded,
+        _ => ErrorKind::StoreFailed,
+    };
+    let text = error.to_string();
+    let (reason, help) = match text.split_once("; help: ") {
+        Some((reason, help)) => (reason, Some(help)),
+        None => (text.as_str(), None),
+    };
+    let message = format!("cannot {action} session {}: {reason}", key.session());
+    let failed = Error::new(kind, message)
+        .with(|facts| facts.session_id = Some(key.session().clone()))
+        .caused_by(error);
+    match help {
+        Some(help) => failed.with_help(help),
+        None => failed,
+    }
+}
+
+pub(crate) fn exists(id: &SessionId, path: &Path) -> Error {
+    let message =
+        format!("cannot write session {id}: \"{}\" exists and has other contents", path.display());
+    Error::new(ErrorKind::InvalidHistoryChange, message)
+        .with_help("use another config directory, or move the file away")
+        .with(|facts| facts.session_id = Some(id.clone()))
+}
+
+/// Runs file operations on a blocking thread.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let task = require_runtime()?.spawn_blocking(work);
+    task.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => errors::runtime_gone(),
+    })?
+}
+
+/// Transcripts that are being written.
+struct SessionWriter {
+    id: SessionId,
+    folder: PathBuf,
+    temporary: Option<TemporaryFolder>,
+    transcripts: BTreeMap<Option<Subpath>, TranscriptFile>,
+    written: Written,
+}
+
+/// A transcript in the temporary folder. Its name there is a number, because subpaths that differ can name
+/// the same file on some file systems.
+#[derive(Clone, Copy)]
+struct TranscriptFile {
+    number: usize,
+    has_lines: bool,
+    has_metadata: bool,
+}
+
+/// What a page adds to a transcript.
+#[derive(Default)]
+struct Addition {
+    lines: Vec<u8>,
+    metadata: Option<String>,
+}
+
+impl SessionWriter {
+    fn new(id: &SessionId, folder: &Path) -> Self {
+        Self {
+            id: id.clone(),
+            folder: folder.to_owned(),
+            temporary: None,
+            transcripts: BTreeMap::new(),
+            written: Written::default(),
+        }
+    }
+
+    /// Adds entries to the temporary files.
+    fn add(&mut self, entries: &[StoredEntry]) -> Result<(), Error> {
+        let mut additions: BTreeMap<&Option<Subpath>, Addition> = BTreeMap::new();
+        for entry in entries {
+            let addition = additions.entry(&entry.subpath).or_default();
+            let metadata = entry.subpath.as_ref().and_then(|_| metadata_of(&entry.text));
+            match metadata {
+                Some(metadata) => addition.metadata = Some(metadata.into_owned()),
+                None => push_line(&mut addition.lines, &entry.text),
+            }
+            self.written.entries += 1;
+            self.written.bytes += entry.text.len() as u64 + 1;
+            self.written.last = entry.sequence;
+        }
+        let temporary = match &self.temporary {
+            Some(temporary) => temporary,
+            None => self.temporary.insert(TemporaryFolder::create(&self.folder, &self.id)?),
+        };
+        for (subpath, addition) in additions {
+            let number = self.transcripts.len();
+            let file = TranscriptFile { number, has_lines: false, has_metadata: false };
+            let file = self.transcripts.entry(subpath.clone()).or_insert(file);
+            if !addition.lines.is_empty() {
+                let path = temporary.lines(file.number);
+                append(&path, file.has_lines, &addition.lines)
+                    .map_err(|error| errors::io("write", &path, error))?;
+                file.has_lines = true;
+            }
+            if let Some(metadata) = addition.metadata {
+                let path = temporary.metadata(file.number);
+                fs::remove_file(&path)
+                    .or_else(|error| if file.has_metadata { Err(error) } else { Ok(()) })
+                    .and_then(|()| private_file::create(&path)?.write_all(metadata.as_bytes()))
+                    .map_err(|error| errors::io("write", &path, error))?;
+                file.has_metadata = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all files their names.
+    fn publish(self) -> Result<Written, Error> {
+        let has_main = self.transcripts.get(&None).is_some_and(|main| main.has_lines);
+        let Some(temporary) = self.temporary.as_ref().filter(|_| has_main) else {
+            return Ok(Written::default());
+        };
+        let mut created = Vec::new();
+        let published = self.publish_from(temporary, &mut created);
+        if published.is_err() {
+            for path in created {
+                // The error of the publication is the one to report.
+                drop(fs::remove_file(path));
+            }
+        }
+        published.map(|()| self.written)
+    }
+
+    fn publish_from(
+        &self,
+        temporary: &TemporaryFolder,
+        created: &mut Vec<PathBuf>,
+    ) -> Result<(), Error> {
+        let main = self.folder.join(format!("{}.jsonl", self.id));
+        let main_lines = self.transcripts.get(&None).map(|file| temporary.lines(file.number));
+        if let Some(lines) = &main_lines {
+            // Before the other transcripts, which are of no use without this one.
+            self.check_target(lines, &main)?;
+        }
+        for (subpath, file) in &self.transcripts {
+            let Some(subpath) = subpath else { continue };
+            let target = self.create_parents(subpath)?;
+            if file.has_lines {
+                let target = with_suffix(&target, ".jsonl");
+                self.publish_file(&temporary.lines(file.number), &target, created)?;
+            }
+            let metadata = with_suffix(&target, ".meta.json");
+            // The CLI replaces metadata as a whole, so that what it has is newer.
+            if file.has_metadata && metadata.symlink_metadata().is_err() {
+                self.publish_file(&temporary.metadata(file.number), &metadata, created)?;
+            }
+        }
+        match main_lines {
+            Some(lines) => self.publish_file(&lines, &main, created),
+            None => Ok(()),
+        }
+    }
+
+    fn publish_file(
+        &self,
+        from: &Path,
+        target: &Path,
+        created: &mut Vec<PathBuf>,
+    ) -> Result<(), Error> {
+        let publish = || {
+            // The name must not become durable before the contents.
+            OpenOptions::new().append(true).open(from)?.sync_data()?;
+            private_file::publish(from, target)
+        };
+        match publish() {
+            Ok(()) => created.push(target.to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.check_target(from, target)?;
+            }
+            Err(error) => return Err(errors::io("create", target, error)),
+        }
+        Ok(())
+    }
+
+    /// Fails if a file exists with other contents.
+    fn check_target(&self, from: &Path, target: &Path) -> Result<(), Error> {
+        match private_file::has_contents_of(target, from) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(exists(&self.id, target)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(errors::io("read", target, error)),
+        }
+    }
+
+    /// Creates the folders of a subpath, and returns its path without an extension.
+    fn create_parents(&self, subpath: &Subpath) -> Result<PathBuf, Error> {
+        let mut path = self.folder.join(self.id.as_str());
+        for part in subpath.as_str().split('/') {
+            private_file::create_dir(&path).map_err(|error| errors::io("create", &path, error))?;
+            path.push(part);
+        }
+        Ok(path)
+    }
+}
+
+/// Returns the metadata of a subagent without its type; `None` for all other entries.
+pub(super) fn metadata_of(text: &str) -> Option<Cow<'_, str>> {
+    if let Some(rest) = text.strip_prefix(METADATA) {
+        match rest.trim_start().strip_prefix(',') {
+            Some(members) => return Some(Cow::Owned(format!("{{{members}"))),
+            None => return Some(Cow::Borrowed("{}")),
+        }
+    }
+    if !text.contains("agent_metadata") {
+        return None;
+    }
+    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let is_metadata = object.remove("type")? == "agent_metadata";
+    is_metadata.then(|| Cow::Owned(Value::Object(object).to_string()))
+}
+
+/// Adds an entry as one line. Between the tokens of JSON, a line break is as good as a space.
+fn push_line(lines: &mut Vec<u8>, text: &str) {
+    let space = |byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
+    lines.extend(text.bytes().map(space));
+    lines.push(b'\n');
+}
+
+fn append(path: &Path, exists: bool, bytes: &[u8]) -> io::Result<()> {
+    let mut file: File = if exists {
+        OpenOptions::new().append(true).open(path)?
+    } else {
+        private_file::create(path)?
+    };
+    file.write_all(bytes)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
+/// A folder for incomplete files, which is removed with its contents.
+struct TemporaryFolder(PathBuf);
+
+impl TemporaryFolder {
+    /// Creates the folder in the project folder: files are renamed, which needs the same file system.
+    fn create(folder: &Path, id: &SessionId) -> Result<Self, Error> {
+        let path = folder.join(format!("{id}.{}.tmp", crate::random::uuid()));
+        let create = || {
+            private_file::create_dir_all(folder)?;
+            private_file::create_dir(&path)
+        };
+        create().map_err(|error| errors::io("create", &path, error))?;
+        Ok(Self(path))
+    }
+
+    fn lines(&self, number: usize) -> PathBuf {
+        self.0.join(format!("{number}.jsonl"))
+    }
+
+    fn metadata(&self, number: usize) -> PathBuf {
+        self.0.join(format!("{number}.meta.json"))
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::debug!("cannot remove \"{}\": {error}", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
