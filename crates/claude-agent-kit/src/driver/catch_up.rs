@@ -12,8 +12,9 @@ use claude_wire::session::{CatchUp, MirrorFile, MirrorLimits};
 use serde_json::Value;
 
 use super::mirror::{MirrorState, OwnedSession, Shared, limited};
+use super::mirror_summary::MirrorSummary;
 use crate::store::{
-    Append, EntryId, Load, NewEntry, Occurrences, Sequence, SessionKey, SessionStore, StoreError,
+    EntryId, Load, NewEntry, Occurrences, Sequence, SessionKey, SessionStore, StoreError,
     StoreErrorKind, Subpath,
 };
 
@@ -27,6 +28,7 @@ const METADATA: &str = r#"{"type":"agent_metadata""#;
 #[derive(Default)]
 pub(super) struct Stored {
     pub(super) occurrences: Occurrences,
+    pub(super) summary: MirrorSummary,
     positions: HashMap<Option<Subpath>, Position>,
 }
 
@@ -55,6 +57,7 @@ impl Stored {
             let page = limited(store.load(key, Load::all().after(after))).await?;
             for entry in &page.entries {
                 stored.occurrences.count(entry);
+                stored.summary.add(entry);
                 let position = stored.positions.entry(entry.subpath.clone()).or_default();
                 if entry.text.starts_with(METADATA) {
                     position.metadata = Some(entry.text.clone());
@@ -121,7 +124,7 @@ impl Shared {
             Some(stored) => stored,
             empty => empty.insert(Stored::load(store, &key).await?),
         };
-        let Stored { occurrences, positions } = stored;
+        let Stored { occurrences, summary, positions } = stored;
         let position = positions.entry(subpath.clone()).or_default();
         let mut count = 0;
         loop {
@@ -137,7 +140,7 @@ impl Shared {
                 .map(|text: Arc<str>| occurrences.entry(subpath.clone(), text))
                 .collect::<Result<_, _>>()?;
             if !entries.is_empty() {
-                limited(store.append(&key, Append::new(&entries).epoch(*epoch))).await?;
+                summary.append(store, &key, *epoch, &entries).await?;
             }
             count += entries.len();
             *position = Position { metadata: metadata.or(position.metadata.take()), ..next };
@@ -208,7 +211,7 @@ fn next_line(reader: &mut BufReader<File>) -> io::Result<Option<String>> {
 }
 
 /// Returns whether the CLI reports such a line: all except empty ones and the records of API requests.
-fn is_mirrored(line: &str) -> bool {
+pub(crate) fn is_mirrored(line: &str) -> bool {
     if line.is_empty() {
         return false;
     }

@@ -20,7 +20,7 @@ use super::catch_up::Stored;
 use crate::commands::CommandSender;
 use crate::panics;
 use crate::store::{
-    Append, Epoch, NewEntry, SessionKey, StoreError, StoreErrorKind, StoreOptions, Subpath,
+    Epoch, NewEntry, SessionKey, StoreError, StoreErrorKind, StoreOptions, Subpath,
 };
 
 /// The time after which a request that the store does not answer counts as failed.
@@ -187,7 +187,7 @@ impl Shared {
         let store = &*self.options.store;
         let session = self.owned(sessions, &batch.key).await?;
         let stored = match &mut session.stored {
-            Some(stored) => stored,
+            Some(stored) if !stored.summary.is_outdated() => stored,
             empty => empty.insert(Stored::load(store, &batch.key).await?),
         };
         let occurrences = &mut stored.occurrences;
@@ -199,7 +199,7 @@ impl Shared {
                 empty.insert(entries.collect::<Result<Vec<_>, _>>()?)
             }
         };
-        limited(store.append(&batch.key, Append::new(entries).epoch(session.epoch))).await?;
+        stored.summary.append(store, &batch.key, session.epoch, entries).await?;
         *slot = None;
         Ok(())
     }

@@ -25,6 +25,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("the operation ended", "a log event"),
     ("the turn ended", "a log event"),
     ("the store failed:", "a log event"),
+    ("cannot remove \"", "a log event"),
     ("cannot record the run:", "needs the feature `testing`"),
     ("timed out after", "sent to the CLI, and the reason in a warning"),
     ("the call was cancelled", "sent to the CLI"),

@@ -41,14 +41,15 @@
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 //! ```
 
+pub(crate) mod batch;
 mod entry;
 mod error;
-#[cfg(test)]
-mod faulty;
 mod key;
 mod memory;
 mod options;
 mod request;
+#[cfg(test)]
+pub(crate) mod tests;
 pub(crate) mod write_session;
 
 use std::future::Future;
