@@ -22,4 +22,5 @@ mod jobs;
 mod ours;
 mod random;
 mod state;
+mod stored;
 mod subjects;
