@@ -1,5 +1,6 @@
 //! Thousands of seeded runs. `cargo xtask simulate --seed N` repeats a failing one.
 
+use tests_e2e::prove::stores;
 use tests_e2e::simulation::{KINDS, Total, run_traced, seeds};
 
 /// The number of seeds in every test run.
@@ -26,4 +27,22 @@ fn same_seed_gives_the_same_run() {
         assert_eq!(different, None, "seed {seed}");
         assert_eq!(first.len(), second.len(), "seed {seed}");
     }
+}
+
+/// Killed hosts on a store that fails. `cargo xtask prove stores` plays ten times as many.
+#[test]
+fn nothing_acknowledged_is_lost_or_stored_twice() {
+    let mut total = stores::Played::default();
+    let mut violations = Vec::new();
+    for seed in 0..stores::AREA.repetitions as u64 / 10 {
+        match stores::play(seed) {
+            Ok(played) => total.add(&played),
+            Err(violation) => violations.push(violation),
+        }
+    }
+    println!("{total}");
+    assert_eq!(violations, Vec::<String>::new());
+    let counts =
+        [total.killed, total.acknowledged, total.unacknowledged, total.recovered, total.orphaned];
+    assert!(counts.iter().all(|count| *count > 5), "{total}");
 }

@@ -111,6 +111,9 @@ warning_codes! {
     StoreRecovered = "store_recovered",
     /// Data of the run that is not part of a transcript is not stored.
     NotStored = "not_stored",
+    /// This machine has entries of the resumed conversation that are not in the session store, because
+    /// another host continued the conversation without them.
+    OrphanedBranch = "orphaned_branch",
 }
 
 impl fmt::Display for WarningCode {

@@ -4,6 +4,7 @@
 
 pub mod deferred;
 mod load;
+pub mod stores;
 
 pub use load::Load;
 
@@ -20,4 +21,4 @@ pub struct Area {
 }
 
 /// Every area.
-pub const AREAS: [Area; 1] = [deferred::AREA];
+pub const AREAS: [Area; 2] = [deferred::AREA, stores::AREA];

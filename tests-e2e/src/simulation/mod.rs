@@ -15,7 +15,7 @@ mod pipe;
 mod query;
 mod reading;
 mod record;
-mod rng;
+pub(crate) mod rng;
 mod seeds;
 mod session;
 mod watcher;

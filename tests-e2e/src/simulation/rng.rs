@@ -4,15 +4,15 @@ use std::time::Duration;
 
 /// A seeded random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// Returns an independent generator, so that one part of a run does not influence the numbers of another.
-    pub(super) fn branch(&mut self) -> Self {
+    pub(crate) fn branch(&mut self) -> Self {
         Self(self.next())
     }
 
@@ -24,22 +24,22 @@ impl Rng {
     }
 
     /// Returns a number from `low` to `high`, inclusive.
-    pub(super) fn between(&mut self, low: usize, high: usize) -> usize {
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
         let span = high.saturating_sub(low) as u64 + 1;
         low + usize::try_from(self.next() % span).unwrap_or_default()
     }
 
     /// Returns `true` with this probability in percent.
-    pub(super) fn chance(&mut self, percent: u64) -> bool {
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.next() % 100 < percent
     }
 
-    pub(super) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+    pub(crate) fn pick<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.between(0, of.len() - 1)].clone()
     }
 
     /// Returns a delay: mostly zero, often milliseconds, rarely seconds.
-    pub(super) fn delay(&mut self) -> Duration {
+    pub(crate) fn delay(&mut self) -> Duration {
         match self.between(0, 9) {
             0..=4 => Duration::ZERO,
             5..=7 => Duration::from_millis(self.between(1, 50) as u64),
@@ -49,7 +49,7 @@ impl Rng {
     }
 
     /// Returns a point in time of a run.
-    pub(super) fn moment(&mut self) -> Duration {
+    pub(crate) fn moment(&mut self) -> Duration {
         let most = self.pick(&[20, 200, 2_000, 30_000]);
         Duration::from_micros(self.between(0, most * 1_000) as u64)
     }

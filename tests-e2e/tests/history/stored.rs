@@ -161,8 +161,8 @@ fn cli_resumes_a_session_that_was_copied_out_of_a_store() {
         let harness = Harness::real(hello(), real()).await.unwrap();
         let disk = History::at(harness.sandbox().config());
         let id = one_turn(harness.options(), "the first prompt").await;
-        let options = StoreOptions::new("tenant", MemoryStore::new());
-        let stored = History::in_store(&options).in_project("moved");
+        let options = StoreOptions::new("tenant", MemoryStore::new()).project("moved");
+        let stored = History::in_store(&options);
         let copy = disk.copy_to(&id, &stored).await.unwrap();
         assert_eq!(copy.damaged, 0);
         // Another machine: another config directory, and another working directory.

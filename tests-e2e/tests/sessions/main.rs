@@ -38,6 +38,7 @@ mod queue;
 mod replay;
 mod run_groups;
 mod store_mirror;
+mod store_resume;
 mod stress;
 mod turns;
 mod unknown_messages;

@@ -35,10 +35,12 @@ fn key() -> SessionKey {
 
 /// A store with faults.
 #[derive(Default)]
-struct FaultyStore {
-    memory: MemoryStore,
+pub(crate) struct FaultyStore {
+    pub(crate) memory: MemoryStore,
     /// The kind of the error with which appends fail.
     error: Mutex<Option<StoreErrorKind>>,
+    /// The kind of the error with which loads fail.
+    load_error: Mutex<Option<StoreErrorKind>>,
     /// Whether the next appends fail although they are stored.
     loses_response: AtomicBool,
     panics: AtomicBool,
@@ -49,12 +51,16 @@ struct FaultyStore {
 }
 
 impl FaultyStore {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    fn fail(&self, kind: impl Into<Option<StoreErrorKind>>) {
+    pub(crate) fn fail(&self, kind: impl Into<Option<StoreErrorKind>>) {
         *self.error.lock().unwrap() = kind.into();
+    }
+
+    pub(crate) fn refuse_loads(&self, kind: StoreErrorKind) {
+        *self.load_error.lock().unwrap() = Some(kind);
     }
 
     fn attempts(&self) -> usize {
@@ -96,7 +102,11 @@ impl SessionStore for FaultyStore {
     }
 
     fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
-        self.memory.load(key, load)
+        let error = *self.load_error.lock().unwrap();
+        match error {
+            Some(kind) => Box::pin(async move { Err(StoreError::new(kind, "cannot be read")) }),
+            None => self.memory.load(key, load),
+        }
     }
 
     fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {

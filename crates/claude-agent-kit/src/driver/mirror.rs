@@ -1,7 +1,5 @@
 //! Appends entries to the store, in a task of its own.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,15 +14,15 @@ use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tracing::Instrument as _;
 
-use super::catch_up::Stored;
 use crate::commands::CommandSender;
 use crate::panics;
 use crate::store::{
-    Epoch, NewEntry, SessionKey, StoreError, StoreErrorKind, StoreOptions, Subpath,
+    MirrorStart, NewEntry, OwnedSessions, PrivateFolder, SessionKey, StoreError, StoreErrorKind,
+    Stored, Subpath, Target, upload,
 };
 
-/// The time after which a request that the store does not answer counts as failed.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// The time for the last entries of a CLI that did not exit regularly.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The store of a run, and the task of the append in flight.
 pub(crate) struct MirrorTasks {
@@ -35,14 +33,14 @@ pub(crate) struct MirrorTasks {
 }
 
 pub(super) struct Shared {
-    pub(super) options: StoreOptions,
+    pub(super) target: Target,
     /// Locked by one task at a time. An aborted task leaves it as it was before its last request.
     state: Mutex<MirrorState>,
 }
 
 #[derive(Default)]
 pub(super) struct MirrorState {
-    pub(super) sessions: HashMap<SessionKey, OwnedSession>,
+    pub(super) sessions: OwnedSessions,
     batch: Option<Batch>,
     /// Whether entries are read from files and not from batches.
     is_catching_up: bool,
@@ -54,20 +52,9 @@ impl MirrorState {
         if !self.is_catching_up {
             self.is_catching_up = true;
             self.batch = None;
-            self.forget_stored();
+            self.sessions.forget_stored();
         }
     }
-
-    pub(super) fn forget_stored(&mut self) {
-        self.sessions.values_mut().for_each(|session| session.stored = None);
-    }
-}
-
-/// A session that this run has claimed.
-pub(super) struct OwnedSession {
-    pub(super) epoch: Epoch,
-    /// What the store has; `None` until it is loaded.
-    pub(super) stored: Option<Stored>,
 }
 
 /// The batch that is being appended. A retry sends the same IDs.
@@ -78,9 +65,14 @@ struct Batch {
 }
 
 impl MirrorTasks {
-    pub(super) fn new(options: StoreOptions, runtime: Handle, commands: CommandSender) -> Self {
-        let shared = Arc::new(Shared { options, state: Mutex::default() });
-        Self { shared, runtime, commands, task: None }
+    pub(super) fn new(start: MirrorStart, runtime: &Handle, commands: &CommandSender) -> Self {
+        let MirrorStart { target, sessions } = start;
+        if let Some(folder) = &target.folder {
+            folder.set_used();
+        }
+        let state = Mutex::new(MirrorState { sessions, ..MirrorState::default() });
+        let shared = Arc::new(Shared { target, state });
+        Self { shared, runtime: runtime.clone(), commands: commands.clone(), task: None }
     }
 
     /// Appends a batch. Its outcome arrives as an event.
@@ -120,6 +112,18 @@ impl MirrorTasks {
         }
     }
 
+    /// Removes the private folder of the run if the store has everything in it, and keeps it otherwise.
+    /// `is_stored` says whether everything that the CLI reported is stored, `is_complete` whether it
+    /// reported everything.
+    pub(super) async fn finish(&mut self, is_stored: bool, is_complete: bool) {
+        let Some(folder) = &self.shared.target.folder else { return };
+        if is_stored && (is_complete || self.shared.send_folder(folder).await) {
+            folder.remove();
+        } else {
+            folder.keep();
+        }
+    }
+
     fn spawn(
         &mut self,
         batch: BatchNumber,
@@ -151,22 +155,18 @@ impl Drop for MirrorTasks {
 
 impl Shared {
     pub(super) fn key(&self, session: &MirrorSession) -> Result<SessionKey, StoreError> {
-        SessionKey::new(&self.options.scope, &session.project, session.session.as_str())
+        let project = self.target.project.as_deref().unwrap_or(&session.project);
+        SessionKey::new(&self.target.options.scope, project, session.session.as_str())
     }
 
-    /// Returns the session, and claims it first if this run has not claimed it.
-    pub(super) async fn owned<'a>(
-        &self,
-        sessions: &'a mut HashMap<SessionKey, OwnedSession>,
-        key: &SessionKey,
-    ) -> Result<&'a mut OwnedSession, StoreError> {
-        match sessions.entry(key.clone()) {
-            Entry::Occupied(session) => Ok(session.into_mut()),
-            Entry::Vacant(vacant) => {
-                let epoch = limited(self.options.store.claim(key)).await?;
-                Ok(vacant.insert(OwnedSession { epoch, stored: None }))
-            }
-        }
+    /// Stores what is missing of the files in the folder, and returns whether the store has everything.
+    async fn send_folder(&self, folder: &PrivateFolder) -> bool {
+        let mut state = self.state.lock().await;
+        state.begin_catch_up();
+        let sending = self.target.send_folder(&mut state.sessions, folder);
+        let sent = tokio::time::timeout(FINISH_TIMEOUT, catch_panics(sending)).await;
+        let sent = sent.unwrap_or_else(|_| Err(upload::timed_out()));
+        sent.inspect_err(|error| tracing::debug!("the store failed: {error}")).is_ok()
     }
 
     fn prepare(&self, batch: &MirrorBatch) -> Result<Batch, StoreError> {
@@ -184,13 +184,10 @@ impl Shared {
         state.is_catching_up = false;
         let MirrorState { sessions, batch: slot, .. } = state;
         let Some(batch) = slot else { return Ok(()) };
-        let store = &*self.options.store;
-        let session = self.owned(sessions, &batch.key).await?;
-        let stored = match &mut session.stored {
-            Some(stored) if !stored.summary.is_outdated() => stored,
-            empty => empty.insert(Stored::load(store, &batch.key).await?),
-        };
-        let occurrences = &mut stored.occurrences;
+        let store = &*self.target.options.store;
+        let session = self.target.owned(sessions, &batch.key).await?;
+        let epoch = session.epoch;
+        let Stored { occurrences, summary, .. } = session.stored(store, &batch.key).await?;
         let entries = match &mut batch.entries {
             Some(entries) => entries,
             empty => {
@@ -199,22 +196,10 @@ impl Shared {
                 empty.insert(entries.collect::<Result<Vec<_>, _>>()?)
             }
         };
-        stored.summary.append(store, &batch.key, session.epoch, entries).await?;
+        summary.append(store, &batch.key, epoch, entries).await?;
         *slot = None;
         Ok(())
     }
-}
-
-/// Limits the time of one request.
-pub(super) async fn limited<T>(
-    request: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
-}
-
-pub(crate) fn timed_out() -> StoreError {
-    let message = format!("the store did not respond within {REQUEST_TIMEOUT:?}");
-    StoreError::new(StoreErrorKind::Unavailable, message)
 }
 
 pub(crate) fn panicked() -> StoreError {

@@ -8,7 +8,6 @@ pub(crate) mod catch_up;
 mod exit_watch;
 mod limits;
 pub(crate) mod mirror;
-mod mirror_summary;
 pub(crate) mod publish;
 mod read_buffer;
 mod run_clock;

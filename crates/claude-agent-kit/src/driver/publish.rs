@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use claude_wire::id::{RequestId, SessionId};
-use claude_wire::session::{Completion, Rejection, RunCost, RunEnd, RunFailure, RunState, Waiter};
+use claude_wire::session::{
+    Completion, Exit, Rejection, RunCost, RunEnd, RunFailure, RunState, Waiter,
+};
 
 use super::Driver;
 use crate::commands::{Reply, ReplySender};
@@ -119,6 +121,10 @@ impl Driver {
         self.flush_batch();
         // The last lines of stderr, which may contain the reason of a failure, may still be unread.
         self.stderr.finish().await;
+        if let Some(mirror) = &mut self.mirror {
+            let is_complete = self.exit.is_some_and(Exit::success);
+            mirror.finish(self.machine.is_stored(), is_complete).await;
+        }
         let error = match &end {
             RunEnd::Failed(failure) => {
                 self.collect_evidence();

@@ -35,7 +35,7 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::session::SessionLink;
 use crate::session::events::{EventLog, Events};
-use crate::store::StoreOptions;
+use crate::store::{StoreOptions, restore};
 use crate::transport::{Connection, Launch, Local, Transport};
 
 /// The kind of run.
@@ -151,10 +151,19 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
         RunKind::Query(prompt) => Some(prompt),
         RunKind::Session => None,
     };
-    let options = &with_session_id(options);
-    let mut prepared = prepare(options, prompt)?;
+    let mut options = with_session_id(options);
+    let mut prepared = prepare(&options, prompt)?;
+    let (mut mirror, mut found) = (None, Vec::new());
+    // After the check: options with problems must not change anything.
+    if let Some(restored) = restore(&options).await? {
+        options = with_session_id(&restored.options);
+        prepared = prepare(&options, prompt)?;
+        (mirror, found) = (Some(restored.mirror), restored.warnings);
+    }
+    let options = &options;
     let plan = plan(options, &prepared, prompt)?;
     let mut warnings = std::mem::take(&mut prepared.warnings);
+    warnings.extend(found);
     let launch = launch(options, &prepared).await?;
     let connected = connect(options, launch).await?;
     warnings.extend(connected.warnings.iter().cloned());
@@ -178,7 +187,10 @@ pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
     handles.feed.start_with(warnings);
     let link = SessionLink::default();
     // Boxed: a future may hold its parts more than once.
-    let driver = Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
+    let mirror = mirror.map(|start| MirrorTasks::new(start, &runtime, &handles.commands));
+    let mut driver =
+        Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
+    driver.mirror = mirror;
     let guard = RunGuard { commands: handles.commands.clone(), process };
     Ok(Started { handles, link, guard, driver, runtime, memberships })
 }
@@ -241,11 +253,6 @@ fn driver(
     let Connection { input, output, errors, child } = connected.connection;
     let callbacks =
         CallbackTasks::new(options.host.callbacks.clone(), runtime.clone(), handles, link.clone());
-    let mirror = options
-        .host
-        .store
-        .clone()
-        .map(|store| MirrorTasks::new(store, runtime.clone(), handles.commands.clone()));
     Driver {
         run: plan.id_suffix,
         machine: Machine::new(plan),
@@ -269,7 +276,7 @@ fn driver(
         warnings: handles.warnings.clone(),
         cost: handles.cost.clone(),
         stored: handles.stored.clone(),
-        mirror,
+        mirror: None,
         evidence,
     }
 }

@@ -11,10 +11,12 @@ use super::project::{Located, canonical};
 use super::stored::StoredHistory;
 use super::stream::{Source, Span, SpanReader};
 use super::{CancelFlag, History, Store, errors, file, transcript};
-use crate::driver::catch_up::is_mirrored;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
+#[cfg(doc)]
+use crate::store::StoreOptions;
 use crate::store::batch::BatchWriter;
+use crate::store::upload::is_mirrored;
 use crate::store::write_session::{load_page, store_failed, write_session};
 use crate::store::{Load, NewEntry, Occurrences, Sequence, SessionKey, Subpath};
 
@@ -40,7 +42,7 @@ impl History {
     /// stays the same.
     ///
     /// The project of the copy is that of the target, if [`for_directory`](Self::for_directory) or
-    /// [`in_project`](Self::in_project) set one, and otherwise that of the session.
+    /// [`StoreOptions::project`] sets one, and otherwise that of the session.
     ///
     /// - **Into a store**, entries are appended in batches of at most 500 entries and 1 MiB. Entries that the
     ///   store has are skipped, so a copy that was interrupted continues when it is repeated. Not copied are

@@ -85,6 +85,7 @@ pub(crate) use copy::both_on_disk;
 pub use follow::{Follow, FollowEvent};
 pub use fork::ForkOptions;
 pub use list::{ListFilter, SessionPage, SkippedFile};
+pub(crate) use project::{canonical, main_worktree};
 pub use session_info::SessionInfo;
 pub use stream::{EntryStream, HistoryMessage, MessageStream};
 pub use subagents::SubagentInfo;

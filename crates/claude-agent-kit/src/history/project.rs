@@ -198,33 +198,23 @@ fn has_session_of(folder: &Path, cwd: &str) -> bool {
 }
 
 /// Resolves symbolic links, as the CLI does with its working directory.
-pub(super) fn canonical(directory: &Path) -> PathBuf {
+pub(crate) fn canonical(directory: &Path) -> PathBuf {
     fs::canonicalize(directory)
         .or_else(|_| std::path::absolute(directory))
         .unwrap_or_else(|_| directory.to_owned())
 }
 
+/// Returns the main worktree of the Git repository that a directory belongs to.
+pub(crate) fn main_worktree(directory: &Path) -> Option<PathBuf> {
+    let git_dir = common_git_dir(directory)?;
+    let is_main = git_dir.file_name().is_some_and(|name| name == ".git");
+    git_dir.parent().filter(|_| is_main).map(canonical)
+}
+
 /// Returns the worktrees of the Git repository that a directory belongs to, read from the
 /// repository's files: running `git` in a directory can run programs that the directory names.
 fn worktrees(directory: &Path) -> Vec<PathBuf> {
-    let Some((root, dot_git)) = directory
-        .ancestors()
-        .map(|ancestor| (ancestor, ancestor.join(".git")))
-        .find(|(_, dot_git)| dot_git.symlink_metadata().is_ok())
-    else {
-        return Vec::new();
-    };
-    let git_dir = if dot_git.is_dir() {
-        dot_git
-    } else {
-        match line(&dot_git).as_deref().and_then(|line| line.strip_prefix("gitdir:")) {
-            Some(path) => root.join(path.trim()),
-            None => return Vec::new(),
-        }
-    };
-    let common =
-        line(&git_dir.join("commondir")).map_or(git_dir.clone(), |path| git_dir.join(path));
-    let common = canonical(&common);
+    let Some(common) = common_git_dir(directory) else { return Vec::new() };
     let mut found = Vec::new();
     if common.file_name().is_some_and(|name| name == ".git") {
         found.extend(common.parent().map(canonical));
@@ -235,6 +225,22 @@ fn worktrees(directory: &Path) -> Vec<PathBuf> {
         }
     }
     found
+}
+
+/// Returns the directory of the Git repository that all its worktrees share.
+fn common_git_dir(directory: &Path) -> Option<PathBuf> {
+    let (root, dot_git) = directory
+        .ancestors()
+        .map(|ancestor| (ancestor, ancestor.join(".git")))
+        .find(|(_, dot_git)| dot_git.symlink_metadata().is_ok())?;
+    let git_dir = if dot_git.is_dir() {
+        dot_git
+    } else {
+        root.join(line(&dot_git)?.strip_prefix("gitdir:")?.trim())
+    };
+    let common =
+        line(&git_dir.join("commondir")).map_or(git_dir.clone(), |path| git_dir.join(path));
+    Some(canonical(&common))
 }
 
 /// Returns the trimmed text of a small file.

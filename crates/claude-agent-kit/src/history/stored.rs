@@ -35,17 +35,16 @@ const LIST_PAGE: usize = 100;
 const METADATA_ENTRIES: usize = 16;
 
 /// The store of a history.
-#[derive(Clone)]
 pub(super) struct StoredHistory {
     store: Arc<dyn SessionStore>,
     scope: Arc<str>,
     /// The project; `None` for that of the working directory.
-    pub(super) project: Option<String>,
+    pub(super) project: Option<Arc<str>>,
 }
 
 impl History {
-    /// Opens the history of a project in a session store: that of the current directory of this process,
-    /// unless [`for_directory`](Self::for_directory) or [`in_project`](Self::in_project) chooses another one.
+    /// Opens the history of a project in a session store: [`StoreOptions::project`], or else the one of the
+    /// directory that [`for_directory`](Self::for_directory) sets, or of the current directory of this process.
     ///
     /// All functions work as they do on disk, except for these:
     /// - [`list`](Self::list) and [`info`](Self::info) use the summaries that the mirror and
@@ -73,20 +72,11 @@ impl History {
     /// ```
     pub fn in_store(options: &StoreOptions) -> Self {
         let mut history = Self::at("");
-        let (store, scope) = (options.store.clone(), options.scope.clone());
-        history.stored = Some(Arc::new(StoredHistory { store, scope, project: None }));
-        history
-    }
-
-    /// Restricts a history [in a store](Self::in_store) to the project with this name, whatever the directory.
-    /// Mirrored sessions have the name of their folder below `projects`. Has no effect on disk.
-    #[must_use]
-    pub fn in_project(&self, project: impl Into<String>) -> Self {
-        let mut history = self.clone();
-        if let Some(stored) = &self.stored {
-            let project = Some(project.into());
-            history.stored = Some(Arc::new(StoredHistory { project, ..(**stored).clone() }));
-        }
+        history.stored = Some(Arc::new(StoredHistory {
+            store: options.store.clone(),
+            scope: options.scope.clone(),
+            project: options.project.clone(),
+        }));
         history
     }
 
@@ -102,7 +92,7 @@ impl History {
     /// Returns the name of the project.
     pub(super) async fn project_name(&self, stored: &StoredHistory) -> Result<String> {
         if let Some(project) = &stored.project {
-            return Ok(project.clone());
+            return Ok(project.as_ref().to_owned());
         }
         self.run(|store, _| {
             let directory = match &store.directory {

@@ -62,6 +62,10 @@ fn host_options(messages: &mut Messages) {
         Options::new()
             .store(StoreOptions::new("tenant", MemoryStore::new()))
             .conversation(Conversation::new().ephemeral()),
+        Options::new()
+            .store(StoreOptions::new("tenant", MemoryStore::new()))
+            .user("nobody")
+            .conversation(Conversation::latest()),
         Options::new().on_user_dialog([""; 0], |_, _| async {
             crate::elicitation::DialogResponse::cancelled()
         }),

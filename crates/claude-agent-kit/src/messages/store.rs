@@ -1,8 +1,14 @@
 //! Errors of session stores.
 
+use std::path::Path;
+
 use super::Messages;
-use crate::driver::{catch_up, mirror};
-use crate::store::{EntryId, Epoch, NewEntry, ProjectKey, SessionKey, StoreError, Subpath};
+use crate::driver::mirror;
+use crate::history::errors;
+use crate::store::{
+    EntryId, Epoch, NewEntry, ProjectKey, SessionKey, StoreError, StoreErrorKind, Subpath, recover,
+    restore, upload, write_session,
+};
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("Session stores");
@@ -19,7 +25,21 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&Subpath::new(&"x".repeat(513)).unwrap_err());
     messages.store_error(&EntryId::new("").unwrap_err());
     messages.store_error(&NewEntry::new(None, "{", 0).unwrap_err());
-    messages.store_error(&mirror::timed_out());
+    messages.store_error(&upload::timed_out());
     messages.store_error(&mirror::panicked());
-    messages.store_error(&catch_up::unreadable(std::io::ErrorKind::NotFound.into()));
+    messages.store_error(&upload::unreadable(std::io::ErrorKind::NotFound.into()));
+    messages.store_error(&upload::unnoted(std::io::ErrorKind::StorageFull.into()));
+    let (session, folder) = (key.session(), Path::new("/home/me/.claude/projects/-work"));
+    let down = || StoreError::new(StoreErrorKind::Unavailable, "the database is locked");
+    messages.error(&write_session::store_failed("resume", &key, down()));
+    messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
+    messages.store_error(&write_session::out_of_order());
+    messages.error(&restore::latest_failed(down()));
+    messages.error(&restore::not_found(session, folder));
+    messages.error(&restore::in_use(session));
+    messages.error(&recover::no_store());
+    let failed = std::io::ErrorKind::PermissionDenied.into();
+    messages.error(&errors::io("create a folder in", folder, failed));
+    messages.warning(&restore::not_restored());
+    messages.warning(&restore::orphaned(session, &folder.join("x.jsonl")));
 }

@@ -37,6 +37,7 @@ pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
 pub(crate) use origin::Origins;
 pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use settings_file::read as read_settings;
 
 /// The configuration of queries and sessions.
 ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use claude_wire::content::Content;
 use claude_wire::control::Initialize;
-use claude_wire::launch::{self, CommandLine, Form, Limits, Problem, Secret, command_line};
+use claude_wire::launch::{self, CommandLine, Form, Limits, Origin, Problem, Secret, command_line};
 use claude_wire::session::{QueryLimits, SessionLimits};
 
 use super::settings_file::inline_settings_for_sandbox;
@@ -185,12 +185,18 @@ pub(crate) fn user_problem(host: &HostOptions, is_supported: bool) -> Option<Pro
 fn store_problems(options: &Options) -> Vec<Problem> {
     let Some(store) = &options.host.store else { return Vec::new() };
     let mut problems = Vec::new();
-    if let Err(error) = store.check_scope() {
+    if let Err(error) = store.check() {
         problems.push(Problem::new(&["store"], error.to_string()));
     }
     if options.settings.persist_session == Some(false) {
         let reason = "the CLI reports no entries of a session that it does not save; help: remove one of them";
         problems.push(Problem::new(&["store", "conversation.persist"], reason));
+    }
+    let is_earlier = matches!(options.settings.start.origin, Origin::Latest | Origin::Session(_));
+    if is_earlier && options.host.user.is_some() {
+        let reason = "a conversation is written to the local disk before it is resumed, where another user \
+                      could not read it; help: run this process as that user";
+        problems.push(Problem::new(&["store", "user"], reason));
     }
     problems
 }

@@ -34,7 +34,7 @@ pub(super) fn inline_settings_for_sandbox(settings: &mut Settings, problems: &mu
 }
 
 /// Reads a settings file.
-pub(super) fn read(path: &Path) -> io::Result<Json> {
+pub(crate) fn read(path: &Path) -> io::Result<Json> {
     let text = String::from_utf8(small_file::read(path)?).map_err(io::Error::other)?;
     let json = Json::from_text(text).map_err(io::Error::other)?;
     if !json.text().starts_with('{') {

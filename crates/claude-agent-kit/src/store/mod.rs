@@ -44,12 +44,20 @@
 pub(crate) mod batch;
 mod entry;
 mod error;
+#[cfg(test)]
+pub(crate) mod faulty;
 mod key;
+mod local;
 mod memory;
 mod options;
+mod owner;
+mod place;
+mod private_folder;
+pub(crate) mod recover;
 mod request;
-#[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod restore;
+mod summary;
+pub(crate) mod upload;
 pub(crate) mod write_session;
 
 use std::future::Future;
@@ -61,10 +69,15 @@ pub use error::{StoreError, StoreErrorKind};
 pub use key::{Epoch, ProjectKey, Sequence, SessionKey, Subpath};
 pub use memory::MemoryStore;
 pub use options::{StoreFailurePolicy, StoreOptions};
+pub use recover::{Recovered, RecoveryOutcome, recover};
 pub use request::{
     Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
     SummaryUpdate,
 };
+
+pub(crate) use private_folder::PrivateFolder;
+pub(crate) use restore::{MirrorStart, restore};
+pub(crate) use upload::{LocalFile, OwnedSessions, Stored, Target};
 
 /// The future returned by the methods of a [`SessionStore`].
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

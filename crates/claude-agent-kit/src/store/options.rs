@@ -34,15 +34,25 @@ pub enum StoreFailurePolicy {
 pub struct StoreOptions {
     pub(crate) scope: Arc<str>,
     pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) project: Option<Arc<str>>,
     policy: StoreFailurePolicy,
 }
 
 impl StoreOptions {
     /// Stores sessions under `scope`, which the host chooses, such as a tenant: 1 to 512 bytes without NUL
-    /// characters. The project of a session is the name of its folder below `projects`.
+    /// characters.
     pub fn new(scope: impl Into<Arc<str>>, store: impl SessionStore) -> Self {
         let policy = StoreFailurePolicy::default();
-        Self { scope: scope.into(), store: Arc::new(store), policy }
+        Self { scope: scope.into(), store: Arc::new(store), project: None, policy }
+    }
+
+    /// Sets the project under which sessions are stored, with the limits of the scope. Default: the name of
+    /// the CLI's project folder, which is derived from the working directory.
+    ///
+    /// With a project of its own, a conversation can be resumed in another working directory.
+    pub fn project(mut self, project: impl Into<Arc<str>>) -> Self {
+        self.project = Some(project.into());
+        self
     }
 
     /// Sets what the run does when the store fails. Default: [`StoreFailurePolicy::Continue`].
@@ -51,9 +61,10 @@ impl StoreOptions {
         self
     }
 
-    /// Checks that the scope can be part of a key.
-    pub(crate) fn check_scope(&self) -> Result<(), StoreError> {
-        ProjectKey::new(&self.scope, "project").map(drop)
+    /// Checks that the scope and the project can be part of a key.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        let project = self.project.as_deref().unwrap_or("project");
+        ProjectKey::new(&self.scope, project).map(drop)
     }
 
     pub(crate) fn policy(&self) -> StorePolicy {
@@ -69,6 +80,7 @@ impl fmt::Debug for StoreOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreOptions")
             .field("scope", &self.scope)
+            .field("project", &self.project)
             .field("policy", &self.policy)
             .finish_non_exhaustive()
     }

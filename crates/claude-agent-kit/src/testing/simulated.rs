@@ -49,6 +49,10 @@ impl Transport for Simulated {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         Box::pin(ready(Ok(connect(self.sim.clone(), &launch))))
     }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 fn connect(sim: Sim, launch: &Launch) -> Connection {

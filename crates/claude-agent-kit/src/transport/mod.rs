@@ -40,6 +40,12 @@ pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + 
 pub trait Transport: Send + Sync + 'static {
     /// Starts the CLI. Dropping the returned future must end everything it started.
     fn connect(&self, launch: Launch) -> Connecting<'_>;
+
+    /// Returns whether the CLI uses the files of this machine, at the same paths. Only then can a
+    /// conversation be resumed from a [store](crate::store). Default: false.
+    fn is_local(&self) -> bool {
+        false
+    }
 }
 
 /// The arguments, environment and working directory of a CLI to start.

@@ -89,10 +89,21 @@ impl Engine {
 
     /// Returns the directory with the transcripts of this project.
     pub(super) fn project_directory(&self) -> String {
-        let cwd = self.launch.cwd.to_string_lossy();
-        let key: String =
-            cwd.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let key = self.chosen_folder().unwrap_or_else(|| {
+            let cwd = self.launch.cwd.to_string_lossy();
+            cwd.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+        });
         format!("{}/projects/{key}", self.config_directory())
+    }
+
+    /// Returns the name of the project folder that a variable sets. The CLI uses it only if the config
+    /// directory is set as well, and ignores names that not every system accepts.
+    fn chosen_folder(&self) -> Option<String> {
+        self.launch.var("CLAUDE_CONFIG_DIR")?;
+        let name = self.launch.var("CLAUDE_CODE_PROJECT_DIR_NAME")?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let is_valid = (1..=64).contains(&name.len()) && name.chars().all(is_plain);
+        is_valid.then(|| name.to_owned())
     }
 
     pub(super) fn transcript_path(&self, session: &str) -> String {

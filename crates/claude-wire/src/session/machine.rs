@@ -202,6 +202,11 @@ impl Machine {
                 || (has_callbacks && accepts_responses))
     }
 
+    /// Returns whether everything that the CLI reported is stored; true without a store.
+    pub fn is_stored(&self) -> bool {
+        self.mirror.as_ref().is_none_or(Mirror::is_stored)
+    }
+
     /// Returns the facts about the run that a diagnosis needs.
     pub fn evidence(&self) -> &Evidence {
         &self.evidence

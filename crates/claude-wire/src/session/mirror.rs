@@ -84,6 +84,11 @@ impl Mirror {
         }
     }
 
+    /// Returns whether everything that the CLI reported is stored.
+    pub(super) fn is_stored(&self) -> bool {
+        self.recovery.is_none() && self.stored == self.received
+    }
+
     /// Returns whether entries are being stored.
     pub(super) fn is_pending(&self) -> bool {
         self.in_flight.is_some() || self.is_catching_up()

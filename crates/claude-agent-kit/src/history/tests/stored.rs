@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::store::tests::FaultyStore;
+use crate::store::faulty::FaultyStore;
 use crate::store::{
     Append, Load, MemoryStore, NewEntry, ProjectKey, SessionKey, SessionStore as _, StoreOptions,
 };
@@ -176,7 +176,8 @@ async fn unknown_sessions_and_projects_without_a_folder_are_errors() {
     let error = disk.copy_to(&id(1), &disk).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidHistoryChange);
     for project in ["..", "a/b", "c:d", "\u{7}"] {
-        let stored = stored.in_project(project);
+        let options = StoreOptions::new("tenant", fixture.store.clone()).project(project);
+        let stored = History::in_store(&options);
         let project = ProjectKey::new("tenant", project).unwrap();
         let entry = NewEntry::new(None, "{}", 0).unwrap();
         let key = project.session(id(1)).unwrap();
@@ -191,10 +192,11 @@ async fn a_session_moves_between_stores_and_projects() {
     let fixture = StoreFixture::new(FaultyStore { page: 2, ..FaultyStore::default() });
     fixture.write_with_subagent(1, 3);
     fixture.disk.history.copy_to(&id(1), &fixture.stored()).await.unwrap();
-    let other = History::in_store(&StoreOptions::new("other", MemoryStore::new()));
-    let copy = fixture.stored().copy_to(&id(1), &other.in_project("moved")).await.unwrap();
+    let options = StoreOptions::new("other", MemoryStore::new());
+    let other = History::in_store(&options);
+    let moved = History::in_store(&options.project("moved"));
+    let copy = fixture.stored().copy_to(&id(1), &moved).await.unwrap();
     assert_eq!((copy.copied, copy.project.as_str()), (11, "moved"));
-    let moved = other.in_project("moved");
     let messages = moved.messages(&id(1), MessageFilter::default()).await.unwrap();
     assert_eq!(texts(messages).await.len(), 6);
     assert_eq!(moved.subagents(&id(1)).await.unwrap().len(), 1);

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use super::super::entry::NewEntry;
+use super::super::faulty::FaultyStore;
 use super::super::key::Epoch;
 use super::super::request::{Append, Appended, List, SessionList};
-use super::super::tests::FaultyStore;
 use super::super::{ProjectKey, StoreFuture};
 use super::*;
 

@@ -2,24 +2,26 @@
 
 use claude_wire::transcript::SummaryData;
 
-use super::mirror::limited;
-use crate::store::batch::add_to_summary;
-use crate::store::{
-    Append, Epoch, NewEntry, Sequence, SessionKey, SessionStore, StoreError, StoredEntry,
-};
+use super::SessionStore;
+use super::batch::add_to_summary;
+use super::entry::{NewEntry, StoredEntry};
+use super::error::StoreError;
+use super::key::{Epoch, Sequence, SessionKey};
+use super::request::Append;
+use super::upload::limited;
 
 /// The summary of all entries that a store has of a session.
-#[derive(Default)]
-pub(super) struct MirrorSummary {
+#[derive(Debug, Default)]
+pub(crate) struct SessionSummary {
     data: SummaryData,
     last: Sequence,
     /// Whether the store has entries that are not part of the summary, such as a title from another host.
     is_outdated: bool,
 }
 
-impl MirrorSummary {
+impl SessionSummary {
     /// Adds an entry that the store has.
-    pub(super) fn add(&mut self, entry: &StoredEntry) {
+    pub(crate) fn add(&mut self, entry: &StoredEntry) {
         self.last = entry.sequence;
         if entry.subpath.is_none() {
             self.data.add(entry.text.as_bytes());
@@ -27,12 +29,12 @@ impl MirrorSummary {
     }
 
     /// Returns whether the entries of the session have to be loaded again.
-    pub(super) fn is_outdated(&self) -> bool {
+    pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated
     }
 
     /// Appends entries together with the summary that includes them.
-    pub(super) async fn append(
+    pub(crate) async fn append(
         &mut self,
         store: &dyn SessionStore,
         key: &SessionKey,

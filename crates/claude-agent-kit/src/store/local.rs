@@ -1,0 +1,237 @@
+//! The transcripts of a session on the local disk, beside those in its store.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use claude_wire::transcript::is_uuid;
+
+use super::SessionStore;
+use super::entry::{EntryId, Occurrences};
+use super::error::StoreError;
+use super::key::{Sequence, SessionKey, Subpath};
+use super::request::Load;
+use super::upload::{LineReader, LocalFile, limited, unreadable};
+use crate::small_file;
+
+/// How deep the folders of a session may be nested.
+const MAX_DEPTH: usize = 8;
+
+/// How a local transcript and a stored one differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Difference {
+    /// Whether there is a local transcript.
+    pub(super) is_local: bool,
+    /// Whether the store has entries of the transcript.
+    pub(super) is_stored: bool,
+    /// Whether only the local transcript has some entries.
+    pub(super) has_local_only: bool,
+    /// Whether only the store has some entries.
+    pub(super) has_stored_only: bool,
+}
+
+impl Difference {
+    /// Compares the main transcript in a file with that in a store.
+    pub(super) async fn of(
+        store: &dyn SessionStore,
+        key: &SessionKey,
+        path: &Path,
+    ) -> Result<Self, StoreError> {
+        let path = path.to_owned();
+        let read = tokio::task::spawn_blocking(move || entry_ids(&path)).await;
+        let local = read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)?;
+        let is_local = local.is_some();
+        let mut missing = local.unwrap_or_default();
+        let mut found = Self { is_local, ..Self::default() };
+        let mut after = Sequence::new(0);
+        loop {
+            // Without a local transcript the first entry tells enough.
+            let load = if is_local { Load::main() } else { Load::main().limit(1) };
+            let page = limited(store.load(key, load.after(after))).await?;
+            for entry in &page.entries {
+                found.is_stored = true;
+                found.has_stored_only |= !missing.remove(&entry.id);
+            }
+            match page.entries.last() {
+                Some(last) if is_local && page.more && last.sequence > after => {
+                    after = last.sequence;
+                }
+                _ => break,
+            }
+        }
+        found.has_local_only = !missing.is_empty();
+        Ok(found)
+    }
+}
+
+/// Returns the IDs of the entries of a transcript; `None` if there is none.
+fn entry_ids(path: &Path) -> io::Result<Option<HashSet<EntryId>>> {
+    let mut reader = match LineReader::open(path, 0) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut occurrences = Occurrences::new();
+    let mut ids = HashSet::new();
+    while let Some(line) = reader.next_mirrored()? {
+        // A damaged line is not an entry.
+        if let Ok(entry) = occurrences.entry(None, line) {
+            ids.insert(entry.id().clone());
+        }
+    }
+    Ok(Some(ids).filter(|ids| !ids.is_empty()))
+}
+
+/// Returns the transcripts of the sessions in a project folder: of this session, or of all.
+pub(super) fn transcripts(
+    folder: &Path,
+    scope: &str,
+    project: &str,
+    session: Option<&str>,
+) -> io::Result<Vec<LocalFile>> {
+    let mut files = Vec::new();
+    for entry in sorted(folder)? {
+        let id = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let is_main = entry.extension().is_some_and(|extension| extension == "jsonl");
+        if !is_main || !is_uuid(id) || session.is_some_and(|session| session != id) {
+            continue;
+        }
+        let key = SessionKey::new(scope, project, id).map_err(io::Error::other)?;
+        if entry.symlink_metadata()?.is_file() {
+            files.push(LocalFile {
+                key: key.clone(),
+                subpath: None,
+                path: entry.clone(),
+                metadata: None,
+            });
+        }
+        add_subpaths(&entry.with_extension(""), "", &key, MAX_DEPTH, &mut files)?;
+    }
+    Ok(files)
+}
+
+/// Adds the transcripts below the folder of a session.
+fn add_subpaths(
+    folder: &Path,
+    prefix: &str,
+    key: &SessionKey,
+    depth: usize,
+    files: &mut Vec<LocalFile>,
+) -> io::Result<()> {
+    if depth == 0 || !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Ok(());
+    }
+    for path in sorted(folder)? {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let kind = path.symlink_metadata()?;
+        if kind.is_dir() {
+            add_subpaths(&path, &format!("{prefix}{name}/"), key, depth - 1, files)?;
+        } else if let Some(stem) = name.strip_suffix(".jsonl").filter(|_| kind.is_file()) {
+            // The CLI writes transcripts into folders of the session, not beside them.
+            let Ok(subpath) = Subpath::new(&format!("{prefix}{stem}")) else { continue };
+            let metadata = metadata(&path.with_extension("meta.json"));
+            files.push(LocalFile { key: key.clone(), subpath: Some(subpath), path, metadata });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the metadata of a subagent as the entry that the CLI reports.
+fn metadata(path: &Path) -> Option<Arc<str>> {
+    let text = String::from_utf8(small_file::read(path).ok()?).ok()?;
+    let members = text.trim().strip_prefix('{')?;
+    let comma = if members.trim_start().starts_with('}') { "" } else { "," };
+    let entry = format!("{{\"type\":\"agent_metadata\"{comma}{members}");
+    serde_json::from_str::<serde::de::IgnoredAny>(&entry).ok()?;
+    Some(entry.into())
+}
+
+fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Append, MemoryStore, NewEntry};
+
+    const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
+
+    async fn difference(stored: &[&str], local: Option<&[&str]>) -> Difference {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        if let Some(lines) = local {
+            fs::write(&path, lines.concat()).unwrap();
+        }
+        let store = MemoryStore::new();
+        let key = SessionKey::new("s", "p", ID).unwrap();
+        let mut occurrences = Occurrences::new();
+        let entries: Vec<NewEntry> =
+            stored.iter().map(|text| occurrences.entry(None, *text).unwrap()).collect();
+        store.append(&key, Append::new(&entries)).await.unwrap();
+        Difference::of(&store, &key, &path).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn transcripts_are_compared_by_their_entries() {
+        let of = |is_local, is_stored, has_local_only, has_stored_only| Difference {
+            is_local,
+            is_stored,
+            has_local_only,
+            has_stored_only,
+        };
+        let request = "{\"type\":\"api-request\"}\n";
+        assert_eq!(difference(&[], None).await, Difference::default());
+        assert_eq!(difference(&[], Some(&[])).await, Difference::default());
+        assert_eq!(difference(&["1"], None).await, of(false, true, false, true));
+        assert_eq!(difference(&[], Some(&["1\n"])).await, of(true, false, true, false));
+        // Equal: not every line is mirrored, and one without an end is incomplete.
+        let local: &[&str] = &["1\n", request, "1\n", "\n", "{\"x\":"];
+        assert_eq!(difference(&["1", "1"], Some(local)).await, of(true, true, false, false));
+        assert_eq!(difference(&["1"], Some(&["1\n", "2\n"])).await, of(true, true, true, false));
+        assert_eq!(difference(&["1", "1"], Some(&["1\n"])).await, of(true, true, false, true));
+        assert_eq!(
+            difference(&["1", "3"], Some(&["1\n", "2\n"])).await,
+            of(true, true, true, true)
+        );
+    }
+
+    #[test]
+    fn transcripts_of_subagents_are_found_with_their_metadata() {
+        let folder = tempfile::tempdir().unwrap();
+        let agents = folder.path().join(ID).join("subagents");
+        fs::create_dir_all(&agents).unwrap();
+        for (path, text) in [
+            (folder.path().join(format!("{ID}.jsonl")), "1\n"),
+            (folder.path().join("other.jsonl"), "1\n"),
+            (agents.join("agent-a.jsonl"), "1\n"),
+            (agents.join("agent-a.meta.json"), r#"{"agentType":"x"}"#),
+            (agents.join("agent-b.jsonl"), "1\n"),
+            (agents.join("agent-b.meta.json"), "{broken"),
+        ] {
+            fs::write(path, text).unwrap();
+        }
+        let files = transcripts(folder.path(), "s", "p", None).unwrap();
+        let found: Vec<_> = files
+            .iter()
+            .map(|file| (file.subpath.as_ref().map(Subpath::as_str), file.metadata.as_deref()))
+            .collect();
+        let metadata = r#"{"type":"agent_metadata","agentType":"x"}"#;
+        assert_eq!(
+            found,
+            [
+                (None, None),
+                (Some("subagents/agent-a"), Some(metadata)),
+                (Some("subagents/agent-b"), None)
+            ]
+        );
+    }
+}

@@ -1,0 +1,247 @@
+//! The note in a private folder that says which run it belongs to.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::key::{Epoch, SessionKey};
+use crate::id::SessionId;
+use crate::{private_file, small_file};
+
+/// The name of the note.
+const FILE: &str = "session-store.json";
+
+/// The note of a private folder.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Note {
+    pub(super) scope: String,
+    pub(super) project: String,
+    /// The session that was resumed.
+    pub(super) session: SessionId,
+    /// The sessions that the run claimed.
+    pub(super) epochs: BTreeMap<String, u64>,
+    /// The last sequence number of the resumed session that was written to the folder.
+    pub(super) restored: u64,
+    /// The process of the host.
+    process: Value,
+    pub(super) state: NoteState,
+}
+
+/// What is known about the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoteState {
+    /// The run is in progress if its process exists.
+    Running,
+    /// The run has ended, and the store may lack entries.
+    Ended,
+    /// Another host continued the session, so that the entries in the folder are a branch of their own.
+    Orphaned,
+}
+
+impl NoteState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ended => "ended",
+            Self::Orphaned => "orphaned",
+        }
+    }
+
+    fn from_str(text: &str) -> Option<Self> {
+        [Self::Running, Self::Ended, Self::Orphaned].into_iter().find(|it| it.as_str() == text)
+    }
+}
+
+/// Whether the run of a note is in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnerState {
+    Gone,
+    Alive,
+    /// The process is in another container, or the platform does not tell.
+    Unknown,
+}
+
+impl Note {
+    pub(super) fn new(key: &SessionKey) -> Self {
+        Self {
+            scope: key.scope().to_owned(),
+            project: key.project().to_owned(),
+            session: key.session().clone(),
+            epochs: BTreeMap::new(),
+            restored: 0,
+            process: this_process(),
+            state: NoteState::Running,
+        }
+    }
+
+    pub(super) fn claim(&mut self, key: &SessionKey, epoch: Epoch) {
+        self.epochs.insert(key.session().to_string(), epoch.get());
+    }
+
+    /// Returns whether the note is of this session.
+    pub(super) fn is_of(&self, key: &SessionKey) -> bool {
+        self.scope == key.scope()
+            && self.project == key.project()
+            && (self.session == *key.session() || self.epochs.contains_key(key.session().as_str()))
+    }
+
+    /// Reads the note of a folder; `None` if it has none that can be read.
+    pub(super) fn read(folder: &Path) -> Option<Self> {
+        let text = small_file::read(&folder.join(FILE)).ok()?;
+        let value: Value = serde_json::from_slice(&text).ok()?;
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        let epochs = value["epochs"].as_object()?.iter();
+        Some(Self {
+            scope: text("scope")?,
+            project: text("project")?,
+            session: SessionId::from(text("session")?),
+            epochs: epochs
+                .map(|(id, epoch)| Some((id.clone(), epoch.as_u64()?)))
+                .collect::<Option<_>>()?,
+            restored: value["restored"].as_u64()?,
+            process: value["process"].clone(),
+            state: NoteState::from_str(value["state"].as_str()?)?,
+        })
+    }
+
+    /// Writes the note. A reader sees the old or the new one.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+        let value = json!({
+            "about": "files of a conversation that a session store resumed; removed when the store has them all",
+            "scope": self.scope,
+            "project": self.project,
+            "session": self.session.as_str(),
+            "epochs": self.epochs,
+            "restored": self.restored,
+            "process": self.process,
+            "state": self.state.as_str(),
+        });
+        let temporary = folder.join(format!("{FILE}.{}.tmp", crate::random::uuid()));
+        private_file::create(&temporary)?.write_all(value.to_string().as_bytes())?;
+        fs::rename(&temporary, folder.join(FILE))
+    }
+
+    pub(super) fn owner(&self) -> OwnerState {
+        match self.state {
+            NoteState::Ended | NoteState::Orphaned => OwnerState::Gone,
+            NoteState::Running => owner_of(&self.process),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn this_process() -> Value {
+    let pid = std::process::id();
+    json!({
+        "pid": pid,
+        "start": start_of(pid),
+        "boot": boot_id(),
+        "namespace": namespace(),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn this_process() -> Value {
+    json!({ "pid": std::process::id() })
+}
+
+#[cfg(target_os = "linux")]
+fn owner_of(process: &Value) -> OwnerState {
+    let recorded = |name: &str| process[name].as_str().map(str::to_owned);
+    let (Some(boot), Some(recorded_boot)) = (boot_id(), recorded("boot")) else {
+        return OwnerState::Unknown;
+    };
+    if boot != recorded_boot {
+        return OwnerState::Gone;
+    }
+    if namespace().is_none() || namespace() != recorded("namespace") {
+        return OwnerState::Unknown;
+    }
+    let pid = process["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    match pid.and_then(start_of) {
+        Some(start) if Some(&start) == recorded("start").as_ref() => OwnerState::Alive,
+        _ => OwnerState::Gone,
+    }
+}
+
+/// Other processes end with their machine; here it is not known when.
+#[cfg(not(target_os = "linux"))]
+fn owner_of(process: &Value) -> OwnerState {
+    match process["pid"].as_u64() == Some(u64::from(std::process::id())) {
+        true => OwnerState::Alive,
+        false => OwnerState::Unknown,
+    }
+}
+
+/// Returns when a process started, in ticks since the boot.
+#[cfg(target_os = "linux")]
+fn start_of(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may contain any character.
+    Some(stat[stat.rfind(')')? + 1..].split_whitespace().nth(19)?.to_owned())
+}
+
+#[cfg(target_os = "linux")]
+fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
+/// Returns the namespace of process IDs: another container has others.
+#[cfg(target_os = "linux")]
+fn namespace() -> Option<String> {
+    fs::read_link("/proc/self/ns/pid").ok()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
+
+    fn note() -> (SessionKey, Note) {
+        let key = SessionKey::new("tenant", "app", ID).unwrap();
+        let mut note = Note::new(&key);
+        note.claim(&key, Epoch::new(3));
+        (key, note)
+    }
+
+    #[test]
+    fn notes_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (key, mut note) = note();
+        for state in [NoteState::Running, NoteState::Ended, NoteState::Orphaned] {
+            note.state = state;
+            note.write(folder.path()).unwrap();
+            assert_eq!(Note::read(folder.path()), Some(note.clone()));
+        }
+        assert!(note.is_of(&key));
+        assert!(!note.is_of(&SessionKey::new("other", "app", ID).unwrap()));
+        for text in ["", "{", "{}", "[]", r#"{"scope":"tenant"}"#] {
+            fs::write(folder.path().join(FILE), text).unwrap();
+            assert_eq!(Note::read(folder.path()), None, "{text}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_owner_is_gone_with_its_process_or_its_machine() {
+        let (_, mut note) = note();
+        assert_eq!(note.owner(), OwnerState::Alive);
+        for (field, value, expected) in [
+            ("start", "1", OwnerState::Gone),
+            ("boot", "another", OwnerState::Gone),
+            ("namespace", "pid:[1]", OwnerState::Unknown),
+        ] {
+            let before = note.process.clone();
+            note.process[field] = value.into();
+            assert_eq!(note.owner(), expected, "{field}");
+            note.process = before;
+        }
+        note.state = NoteState::Ended;
+        assert_eq!(note.owner(), OwnerState::Gone);
+    }
+}

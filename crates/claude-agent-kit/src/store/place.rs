@@ -1,0 +1,156 @@
+//! Where the CLI of a run keeps its transcripts.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use claude_wire::Json;
+use claude_wire::settings::SettingsSource;
+use claude_wire::transcript::{is_project_folder_override, project_folder_name};
+
+use crate::error::Result;
+use crate::history::{canonical, errors, main_worktree};
+use crate::id::SessionId;
+use crate::options::{Options, read_settings};
+
+/// The variable with the name of the project folder. The CLI uses it only beside `CLAUDE_CONFIG_DIR`.
+const FOLDER_VARIABLE: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
+
+/// The setting with the folder of the project memory.
+const MEMORY_SETTING: &str = "autoMemoryDirectory";
+
+/// The config directory of a run, and its project folder.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) config: PathBuf,
+    /// Whether the CLI lets the project folder be chosen.
+    pub(super) is_folder_chosen: bool,
+    /// The name of the project folder.
+    pub(super) folder: String,
+    /// The folder of the project memory, which all worktrees of a repository share.
+    memory: PathBuf,
+}
+
+impl Place {
+    /// Returns the place that a CLI with these options uses.
+    pub(super) fn of(options: &Options) -> Result<Self> {
+        let settings = &options.settings;
+        let variable = |name: &str| {
+            let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
+            let inherited = || std::env::var_os(name).filter(|_| settings.environment.passes(name));
+            given.or_else(inherited).filter(|value| !value.is_empty())
+        };
+        let given = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        let is_folder_chosen = given.is_some();
+        let config = match given {
+            Some(config) => config,
+            None => match variable(home) {
+                Some(home) => Path::new(&home).join(".claude"),
+                None => return Err(errors::no_config_dir(home)),
+            },
+        };
+        let directory = canonical(settings.cwd.as_deref().unwrap_or(Path::new(".")));
+        let name = variable(FOLDER_VARIABLE).and_then(|name| name.into_string().ok());
+        let name = name.filter(|name| is_folder_chosen && is_project_folder_override(name));
+        let name_of = |path: &Path| project_folder_name(&path.to_string_lossy());
+        let folder = name.clone().unwrap_or_else(|| name_of(&directory));
+        let memory = name.unwrap_or_else(|| match main_worktree(&directory) {
+            Some(root) => name_of(&root),
+            None => folder.clone(),
+        });
+        let memory = config.join("projects").join(memory).join("memory");
+        Ok(Self { config, is_folder_chosen, folder, memory })
+    }
+
+    pub(super) fn projects(&self) -> PathBuf {
+        self.config.join("projects")
+    }
+
+    pub(super) fn project_folder(&self) -> PathBuf {
+        self.projects().join(&self.folder)
+    }
+
+    /// Returns the path of a transcript in the project folder.
+    pub(super) fn transcript(&self, session: &SessionId) -> PathBuf {
+        self.project_folder().join(format!("{session}.jsonl"))
+    }
+
+    /// Lets the CLI use another project folder with the memory of this one.
+    pub(super) fn use_folder(&self, options: Options, folder: &str) -> Options {
+        let mut options = options.env(FOLDER_VARIABLE, folder);
+        let settings = &mut options.settings;
+        let current = match &settings.settings {
+            None => Json::from_text("{}").ok(),
+            Some(SettingsSource::Value(value)) => Some(value.clone()),
+            Some(SettingsSource::File(path)) => {
+                let path = settings.cwd.as_ref().map_or_else(|| path.clone(), |cwd| cwd.join(path));
+                // The CLI reports a file that cannot be read.
+                read_settings(&path).ok()
+            }
+            Some(_) => None,
+        };
+        let of_user = || read_settings(&self.config.join("settings.json")).ok();
+        let is_set = |json: &Json| json.get(MEMORY_SETTING).is_some();
+        let merged = current
+            .filter(|json| !is_set(json) && !of_user().is_some_and(|json| is_set(&json)))
+            .and_then(|json| with_member(&json, MEMORY_SETTING, self.memory.to_str()?));
+        if let Some(merged) = merged {
+            settings.settings = Some(SettingsSource::Value(merged));
+        }
+        options
+    }
+}
+
+/// Adds a member to an object.
+fn with_member(object: &Json, name: &str, value: &str) -> Option<Json> {
+    let rest = object.text().trim().strip_prefix('{')?;
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    let value = serde_json::to_string(value).ok()?;
+    Json::from_text(format!("{{\"{name}\":{value}{comma}{rest}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Json {
+        Json::from_text(text).unwrap()
+    }
+
+    fn memory_of(options: &Options) -> Option<String> {
+        let Some(SettingsSource::Value(value)) = &options.settings.settings else { return None };
+        value.get(MEMORY_SETTING)?.as_str().map(String::from)
+    }
+
+    fn options(config: &Path) -> Options {
+        Options::new().env("CLAUDE_CONFIG_DIR", config.to_str().unwrap()).cwd("/nonexistent/dir")
+    }
+
+    #[test]
+    fn a_member_is_added_to_any_object() {
+        for (before, after) in [
+            ("{}", r#"{"m":"v\"\\"}"#),
+            (" { } ", r#"{"m":"v\"\\" }"#),
+            (r#"{"a":1}"#, r#"{"m":"v\"\\","a":1}"#),
+        ] {
+            assert_eq!(with_member(&json(before), "m", "v\"\\").unwrap().text(), after);
+        }
+        assert!(with_member(&json("[]"), "m", "v").is_none());
+    }
+
+    #[test]
+    fn the_memory_stays_where_it_is() {
+        let config = tempfile::tempdir().unwrap();
+        let options = options(config.path());
+        let place = Place::of(&options).unwrap();
+        assert!(place.is_folder_chosen);
+        assert_eq!(place.folder, "-nonexistent-dir");
+        let memory = config.path().join("projects/-nonexistent-dir/memory");
+        let memory = memory.to_str().map(str::to_owned);
+        let changed = place.use_folder(options.clone(), "other");
+        assert_eq!(memory_of(&changed), memory);
+        assert_eq!(changed.settings.env[FOLDER_VARIABLE].expose(), "other");
+        let changed = place.use_folder(options.settings(json(r#"{"model":"m"}"#)), "other");
+        assert_eq!(memory_of(&changed), memory);
+    }
+}

@@ -1,0 +1,119 @@
+//! A project folder for one run, which is removed when the store has everything in it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::key::{Epoch, Sequence, SessionKey};
+use super::owner::{Note, NoteState};
+use crate::lock::lock;
+use crate::private_file;
+
+/// The start of the names of private folders.
+const PREFIX: &str = "claude-agent-kit-";
+
+/// A project folder of one run.
+#[derive(Debug)]
+pub(crate) struct PrivateFolder {
+    path: PathBuf,
+    name: String,
+    state: Mutex<FolderState>,
+}
+
+#[derive(Debug)]
+struct FolderState {
+    note: Note,
+    /// Whether a CLI may have written to the folder.
+    is_used: bool,
+    is_removed: bool,
+}
+
+impl PrivateFolder {
+    /// Creates an empty folder for the resume of a session.
+    pub(super) fn create(projects: &Path, key: &SessionKey) -> io::Result<Self> {
+        let name = format!("{PREFIX}{}", crate::random::uuid());
+        let path = projects.join(&name);
+        private_file::create_dir_all(projects)?;
+        private_file::create_dir(&path)?;
+        let note = Note::new(key);
+        let state = Mutex::new(FolderState { note, is_used: false, is_removed: false });
+        let folder = Self { path, name, state };
+        lock(&folder.state).note.write(&folder.path)?;
+        Ok(folder)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Records the claim of a session, before entries of it are stored.
+    pub(crate) fn claimed(&self, key: &SessionKey, epoch: Epoch) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        state.note.claim(key, epoch);
+        state.note.write(&self.path)
+    }
+
+    /// Records that the folder has everything that the store has, up to this position.
+    pub(super) fn restored(&self, last: Sequence) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        state.note.restored = last.get();
+        state.note.write(&self.path)
+    }
+
+    /// From now on the folder is kept, unless [`remove`](Self::remove) is called.
+    pub(crate) fn set_used(&self) {
+        lock(&self.state).is_used = true;
+    }
+
+    /// Removes the folder: the store has everything.
+    pub(crate) fn remove(&self) {
+        lock(&self.state).is_removed = true;
+        remove(&self.path);
+    }
+
+    /// Keeps the folder for [`recover`](super::recover()): the run has ended.
+    pub(crate) fn keep(&self) {
+        let mut state = lock(&self.state);
+        if state.is_removed || state.note.state != NoteState::Running {
+            return;
+        }
+        state.note.state = NoteState::Ended;
+        if let Err(error) = state.note.write(&self.path) {
+            tracing::debug!("cannot write the note in \"{}\": {error}", self.path.display());
+        }
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let is_used = lock(&self.state).is_used;
+        if is_used {
+            self.keep();
+        } else {
+            remove(&self.path);
+        }
+    }
+}
+
+/// Removes a private folder. What cannot be removed is removed with the next recovery.
+pub(super) fn remove(path: &Path) {
+    if let Err(error) = fs::remove_dir_all(path) {
+        tracing::debug!("cannot remove \"{}\": {error}", path.display());
+    }
+}
+
+/// Returns the private folders with a note.
+pub(super) fn all(projects: &Path) -> Vec<(PathBuf, Note)> {
+    let entries = fs::read_dir(projects).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        is_folder && entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+    });
+    let noted = folders.filter_map(|entry| Some((entry.path(), Note::read(&entry.path())?)));
+    noted.collect()
+}
