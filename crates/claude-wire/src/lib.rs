@@ -47,6 +47,7 @@ pub mod id;
 mod json;
 pub mod launch;
 pub mod message;
+mod plain;
 mod repair;
 pub mod session;
 pub mod settings;

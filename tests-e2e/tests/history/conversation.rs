@@ -344,8 +344,10 @@ impl<'a> Conversation<'a> {
         self.has(Feature::Compaction);
         let (boundary, summary) = (self.random.uuid(), self.random.uuid());
         let last = self.path.last().cloned();
-        let messages: Vec<String> =
-            self.path.iter().filter(|uuid| !self.progress.contains(*uuid)).cloned().collect();
+        // Older versions of the CLI kept entries of progress too.
+        let with_progress = profile != Profile::Plain && self.random.chance(50);
+        let is_kept = |uuid: &&String| with_progress || !self.progress.contains(*uuid);
+        let messages: Vec<String> = self.path.iter().filter(is_kept).cloned().collect();
         let kept = messages.len().min(1 + self.random.below(3));
         let kept: Vec<String> = messages[messages.len() - kept..].to_vec();
         let mut metadata = json!({"trigger": "manual", "preTokens": 9000});

@@ -16,6 +16,7 @@ mod compare;
 mod conversation;
 mod deviations;
 mod differential;
+mod extra;
 mod feature;
 mod folder;
 mod jobs;

@@ -57,6 +57,7 @@ pub(crate) mod errors;
 mod file;
 mod follow;
 mod fork;
+mod indexing;
 mod list;
 mod live;
 mod project;

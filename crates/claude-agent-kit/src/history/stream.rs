@@ -1,6 +1,7 @@
 //! Streams of entries and messages, read from the file while they are consumed.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::future::poll_fn;
@@ -31,7 +32,8 @@ const NEAR_BYTES: usize = 64 * 1024;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HistoryMessage {
-    /// The entry of the transcript, with its `uuid`, `parentUuid`, timestamp and raw JSON.
+    /// The entry of the transcript, with its `uuid`, `parentUuid` and timestamp. Its bytes are kept on
+    /// request, see [`MessageStream::with_raw`].
     pub entry: Entry,
     /// As what the entry is shown.
     pub role: MessageRole,
@@ -71,6 +73,46 @@ pub(super) struct Source {
     pub(super) path: PathBuf,
 }
 
+impl Source {
+    /// Reads at an offset until the buffer is full or the transcript ends.
+    ///
+    /// # Errors
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo).
+    pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let read = file::read_at(&self.file, buffer, offset);
+        read.map_err(|error| errors::io("read", &self.path, error))
+    }
+
+    /// Decodes a large entry. Its bytes and what is decoded from them are not in memory at the same
+    /// time, unless the bytes are wanted too.
+    fn decode_large(&self, span: Span, keep_raw: bool) -> Result<Entry> {
+        if keep_raw {
+            let mut bytes = vec![0; span.length as usize];
+            if self.read_at(&mut bytes, span.offset)? < bytes.len() {
+                return Err(errors::changed(&self.path));
+            }
+            return self.decode(Bytes::from(bytes));
+        }
+        let failed = Cell::new(None);
+        let read = |buffer: &mut [u8], at: u64| {
+            let read = self.read_at(buffer, span.offset.saturating_add(at));
+            let is_read = matches!(read, Ok(count) if count == buffer.len());
+            if let Err(error) = read {
+                failed.set(Some(error));
+            }
+            is_read
+        };
+        let entry = Entry::decode_large(span.length.into(), &read);
+        entry.map_err(|error| {
+            failed.take().unwrap_or_else(|| errors::changed(&self.path).caused_by(error))
+        })
+    }
+
+    fn decode(&self, bytes: Bytes) -> Result<Entry> {
+        Entry::decode(bytes).map_err(|error| errors::changed(&self.path).caused_by(error))
+    }
+}
+
 /// Where an entry is, and as what it is shown.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
@@ -81,6 +123,11 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// Returns whether the entry is read and decoded alone.
+    fn is_large(&self) -> bool {
+        self.length as usize > READ_BYTES
+    }
+
     /// Moves the span by the offset of the part of the file that was indexed.
     pub(super) fn shifted(mut self, by: u64) -> Self {
         self.offset += by;
@@ -165,10 +212,9 @@ impl SpanReader {
             self.bytes = Vec::new();
         }
         self.bytes.resize(length, 0);
-        let read = file::read_at(&source.file, &mut self.bytes, span.offset);
-        let read = read.inspect_err(|_| self.bytes.clear());
-        let read = read.map_err(|error| errors::io("read", &source.path, error))?;
-        self.bytes.truncate(read);
+        let read = source.read_at(&mut self.bytes, span.offset);
+        self.bytes.truncate(*read.as_ref().unwrap_or(&0));
+        read?;
         Ok(())
     }
 
@@ -181,14 +227,21 @@ impl SpanReader {
         self.bytes.get(from..from.checked_add(span.length as usize)?)
     }
 
+    /// Decodes an entry, without keeping its bytes.
     pub(super) fn decode(&mut self, source: &Source, span: Span) -> Result<Entry> {
+        if span.is_large() {
+            return source.decode_large(span, false);
+        }
         self.read(source, span)?;
-        self.decode_buffered(source, span)
+        self.decode_buffered(source, span, false)
     }
 
-    fn decode_buffered(&self, source: &Source, span: Span) -> Result<Entry> {
+    fn decode_buffered(&self, source: &Source, span: Span, keep_raw: bool) -> Result<Entry> {
         let bytes = self.get(span).ok_or_else(|| errors::changed(&source.path))?;
-        decode_bytes(source, Bytes::copy_from_slice(bytes))
+        if keep_raw {
+            return source.decode(Bytes::copy_from_slice(bytes));
+        }
+        Entry::decode_slice(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
     }
 }
 
@@ -204,6 +257,8 @@ pub(super) struct Spans {
     /// The next item that is returned.
     position: usize,
     end: usize,
+    /// Whether entries keep their bytes.
+    keep_raw: bool,
     reader: SpanReader,
     /// The first item behind `reader`.
     covered_until: usize,
@@ -238,6 +293,7 @@ impl Spans {
             places,
             position: 0,
             end,
+            keep_raw: false,
             reader,
             covered_until: 0,
             spare,
@@ -260,13 +316,14 @@ impl Spans {
         }
         let Some(span) = self.places.get(self.position) else { return Poll::Ready(None) };
         let entry = if self.reader.has(span) {
-            self.reader.decode_buffered(&self.source, span)
+            self.reader.decode_buffered(&self.source, span, self.keep_raw)
         } else {
             match join(ready!(self.poll_fetch(span, context))) {
                 Ok(Fetched::Bytes(reader, result)) => {
                     self.spare = std::mem::replace(&mut self.reader, reader);
                     self.read_ahead();
-                    result.and_then(|()| self.reader.decode_buffered(&self.source, span))
+                    let decode = || self.reader.decode_buffered(&self.source, span, self.keep_raw);
+                    result.and_then(|()| decode())
                 }
                 Ok(Fetched::Entry(entry)) => *entry,
                 Err(error) => {
@@ -305,7 +362,7 @@ impl Spans {
         let position = self.covered_until;
         if position < self.end
             && let Some(span) = self.places.get(position)
-            && span.length as usize <= READ_BYTES
+            && !span.is_large()
         {
             self.pending = Some(self.fetch(position, span));
         }
@@ -316,9 +373,10 @@ impl Spans {
         let next = (position..self.end).map_while(|at| self.places.get(at));
         let (length, count) = extent(span, next);
         let (source, mut reader) = (self.source.clone(), std::mem::take(&mut self.spare));
+        let keep_raw = self.keep_raw;
         let task = self.runtime.spawn_blocking(move || {
-            if span.length as usize > READ_BYTES {
-                return Fetched::Entry(Box::new(decode_alone(&source, span)));
+            if span.is_large() {
+                return Fetched::Entry(Box::new(source.decode_large(span, keep_raw)));
             }
             let result = reader.fill(&source, span, length);
             Fetched::Bytes(reader, result)
@@ -335,18 +393,6 @@ fn extent(first: Span, next: impl Iterator<Item = Span>) -> (usize, usize) {
         usize::try_from(end).ok().filter(|end| *end <= READ_BYTES)
     });
     ends.fold((first.length as usize, 0), |(length, count), end| (length.max(end), count + 1))
-}
-
-/// Decodes an entry from memory of its own, which the entry keeps.
-fn decode_alone(source: &Source, span: Span) -> Result<Entry> {
-    let mut reader = SpanReader::default();
-    reader.fill(source, span, span.length as usize)?;
-    reader.read(source, span)?;
-    decode_bytes(source, Bytes::from(reader.bytes))
-}
-
-fn decode_bytes(source: &Source, bytes: Bytes) -> Result<Entry> {
-    Entry::decode(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
 }
 
 /// The parents of a subagent.
@@ -366,9 +412,10 @@ pub(super) fn message(entry: Entry, span: Span, parents: &Parents) -> HistoryMes
     }
 }
 
-/// A stream of raw entries, decoded while they are consumed.
+/// A stream of entries, decoded while they are consumed.
 ///
-/// Holds the index of the transcript, and reads at most 256 KiB ahead. An `Err` concerns one entry; the stream continues behind it.
+/// Holds the index of the transcript and one entry, and reads at most 256 KiB ahead. An `Err` concerns
+/// one entry; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct EntryStream {
     spans: Spans,
@@ -376,7 +423,8 @@ pub struct EntryStream {
 
 /// A stream of the messages of a conversation, decoded while they are consumed.
 ///
-/// Holds the index of the transcript and four bytes per message, and reads at most 256 KiB ahead. An `Err` concerns one message; the stream continues behind it.
+/// Holds the index of the transcript, four bytes per message and one message, and reads at most 256 KiB
+/// ahead. An `Err` concerns one message; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct MessageStream {
     spans: Spans,
@@ -419,6 +467,13 @@ macro_rules! history_stream {
             /// Ends the stream after this many items.
             pub fn take(mut self, count: usize) -> Self {
                 self.spans.take(count);
+                self
+            }
+
+            /// Keeps the exact bytes of each entry, for [`Entry::raw`]. They need as much memory as what
+            /// is decoded from them. Default: they are not kept.
+            pub fn with_raw(mut self) -> Self {
+                self.spans.keep_raw = true;
                 self
             }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef};
 
+use super::indexing::index;
 use super::project::Located;
 use super::stream::{
     self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Source, Span, SpanReader,
@@ -16,9 +17,6 @@ use crate::driver::require_runtime;
 use crate::error::Result;
 use crate::id::SessionId;
 
-/// How many bytes are indexed between two looks at whether the caller is gone. Not more, because glibc
-/// keeps up to twice the largest block that was freed in every thread.
-const CHUNK_BYTES: usize = 256 * 1024;
 /// How many bytes of the end are read first for the last messages.
 const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
 
@@ -244,27 +242,6 @@ fn open(located: &Located) -> Result<(Source, u64)> {
         Ok((file, metadata)) => Ok((Source { file, path }, metadata.len())),
         Err(error) => Err(errors::io("open the transcript", &path, error)),
     }
-}
-
-/// Indexes a part of a file. Offsets in the index count from `start`.
-fn index(source: &Source, start: u64, end: u64, cancel: &CancelFlag) -> Result<Index> {
-    let mut index = Index::new();
-    let mut chunk = vec![0; CHUNK_BYTES.min(usize::try_from(end - start).unwrap_or(CHUNK_BYTES))];
-    let mut offset = start;
-    // What is appended meanwhile is not read, so that this ends.
-    while offset < end {
-        cancel.check()?;
-        let wanted = chunk.len().min(usize::try_from(end - offset).unwrap_or(CHUNK_BYTES));
-        let read = file::read_at(&source.file, &mut chunk[..wanted], offset)
-            .map_err(|error| errors::io("read", &source.path, error))?;
-        if read == 0 {
-            break;
-        }
-        index.feed(&chunk[..read]);
-        offset += read as u64;
-    }
-    index.finish();
-    Ok(index)
 }
 
 /// Reads the last messages from a part at the end of the file that is enlarged as needed.

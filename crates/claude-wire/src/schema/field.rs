@@ -48,7 +48,7 @@ impl Decode for bool {
 
 impl Decode for Json {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        reader.raw().map(|raw| raw.to_owned().into())
+        reader.json()
     }
 }
 

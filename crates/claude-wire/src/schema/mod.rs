@@ -17,6 +17,7 @@ mod strings;
 mod setters;
 
 mod field;
+mod long;
 mod reader;
 mod view;
 
@@ -27,6 +28,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde_json::value::RawValue;
 
 pub(crate) use field::{Decode, Field, Placeholder, required_field};
+pub(crate) use long::{Gap, LongStrings, ReadAt};
 pub(crate) use reader::{Entries, Error, Fill, Reader};
 pub(crate) use strings::TextVisitor;
 pub use union::{Undecodable, Unknown};
@@ -57,15 +59,16 @@ pub(crate) fn decode_object<T: FromEntries>(reader: &mut Reader<'_>) -> Result<T
 
 /// Decodes a whole text.
 pub(crate) fn from_text<T: Decode>(text: &str) -> Result<T, Error> {
-    whole(Reader::new(text))
+    decode_all(Reader::new(text))
 }
 
 /// Decodes a whole text; a part that does not decode becomes `Undecodable` in its place.
 pub(crate) fn from_text_isolating<T: Decode>(text: &str) -> Result<T, Error> {
-    whole(Reader::isolating(text))
+    decode_all(Reader::isolating(text))
 }
 
-fn whole<T: Decode>(mut reader: Reader<'_>) -> Result<T, Error> {
+/// Decodes everything that a reader has.
+pub(crate) fn decode_all<T: Decode>(mut reader: Reader<'_>) -> Result<T, Error> {
     let value = T::decode(&mut reader)?;
     reader.end()?;
     Ok(value)

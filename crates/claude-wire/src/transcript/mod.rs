@@ -28,6 +28,7 @@
 mod append;
 mod bits;
 mod build;
+mod concat;
 mod entry;
 mod error;
 mod facts;
@@ -37,6 +38,7 @@ mod fork_plan;
 mod index;
 mod issue;
 mod key;
+mod large;
 mod light;
 mod messages;
 mod project;
