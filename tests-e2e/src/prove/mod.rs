@@ -3,6 +3,7 @@
 //! `cargo xtask prove <area>` repeats each as often as `docs/proofs.md` states; the tests a tenth as often.
 
 pub mod deferred;
+pub mod killed_hosts;
 mod load;
 pub mod stores;
 
@@ -21,4 +22,4 @@ pub struct Area {
 }
 
 /// Every area.
-pub const AREAS: [Area; 2] = [deferred::AREA, stores::AREA];
+pub const AREAS: [Area; 3] = [deferred::AREA, stores::AREA, killed_hosts::AREA];

@@ -190,10 +190,9 @@ fn entries(job: &Job, id: &str) -> (Vec<Value>, BTreeMap<String, String>) {
 /// `earlier` is the fork that it is a fork of.
 fn fork(job: &Job, earlier: Option<&str>, id: &str, start: i64) -> Value {
     let (lines, mut names) = entries(job, id);
-    let mut source = transcript(job, &job.session).join("\n");
+    let source = transcript(job, &job.session).join("\n");
     if let Some(earlier) = earlier {
         let (_, earlier_names) = entries(job, earlier);
-        source.push_str(&transcript(job, earlier).join("\n"));
         for name in names.values_mut() {
             if let Some(of) = name.strip_prefix("copy of ").and_then(|of| earlier_names.get(of)) {
                 *name = format!("copy of {of}");
@@ -204,12 +203,11 @@ fn fork(job: &Job, earlier: Option<&str>, id: &str, start: i64) -> Value {
     }
     let is_new = |id: &str| is_uuid(id) && !source.contains(id);
     let lines = lines.into_iter().map(|mut line| {
-        // An entry that is not copied has a new ID too, where another one refers to it.
-        if line["logicalParentUuid"]
-            .as_str()
-            .is_some_and(|id| !names.contains_key(id) && is_new(id))
-        {
-            line["logicalParentUuid"] = json!("not copied");
+        // An entry that is not copied has a new ID too, where others refer to it.
+        for member in ["logicalParentUuid", "compactMetadata"] {
+            if let Some(value) = line.get_mut(member) {
+                replace_texts(value, &|id| !names.contains_key(id) && is_new(id), "not copied");
+            }
         }
         if line.get("forkedFrom").is_none() && line.get("uuid").is_some() {
             line["uuid"] = json!("new");
@@ -218,6 +216,20 @@ fn fork(job: &Job, earlier: Option<&str>, id: &str, start: i64) -> Value {
         line
     });
     lines.collect()
+}
+
+/// Replaces the texts for which `is_meant`, also inside of lists and objects.
+fn replace_texts(value: &mut Value, is_meant: &dyn Fn(&str) -> bool, by: &str) {
+    match value {
+        Value::String(text) if is_meant(text) => by.clone_into(text),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| replace_texts(item, is_meant, by));
+        }
+        Value::Object(members) => {
+            members.values_mut().for_each(|item| replace_texts(item, is_meant, by));
+        }
+        _ => {}
+    }
 }
 
 fn rename(value: &mut Value, names: &BTreeMap<String, String>, start: i64) {

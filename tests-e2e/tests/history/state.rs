@@ -38,6 +38,9 @@ impl Conversation<'_> {
             if profile != Profile::Plain && self.random.chance(15) {
                 self.queued();
             }
+            if profile != Profile::Plain && self.random.chance(15) {
+                self.progress();
+            }
             match self.random.below(12) {
                 0 | 1 => self.branch(),
                 2 => self.aside(),

@@ -17,10 +17,11 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use serde_json::json;
 use tests_e2e::harness::Harness;
+use tests_e2e::prove::killed_hosts;
 
 use crate::helpers::{Notes, on_both};
 use crate::store_mirror::FaultyStore;
-use crate::support::{in_time, real, run};
+use crate::support::{HOST, in_time, real, run};
 
 const UNKNOWN: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
@@ -410,5 +411,16 @@ fn a_config_directory_that_was_not_chosen_gets_the_transcript_in_place() {
         names.sort();
         assert_eq!(names, [format!("{id}.jsonl"), "memory".to_owned()]);
         check_unique(&*store, &id).await;
+    });
+}
+
+/// `cargo xtask prove killed-hosts` kills ten times as many.
+#[test]
+fn killed_hosts_lose_nothing_that_was_acknowledged() {
+    run(async {
+        let harness = Harness::real(script(), real()).await.unwrap();
+        let rounds = killed_hosts::AREA.repetitions / 10;
+        let count = killed_hosts::count(&harness, Path::new(HOST), rounds, 7).await.unwrap();
+        assert!(count.acknowledged > 0);
     });
 }

@@ -7,6 +7,7 @@ mod leaks;
 mod memory;
 mod signals;
 mod soak;
+mod stores;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         ["sessions", count] => leaks::sessions(count),
         ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
         ["memory", case] => memory::run(case),
+        ["store-turn", task] => stores::turn(task),
         ["soak", seconds, sim] => soak::run(seconds, sim),
         other => Err(format!("unknown command: {other:?}").into()),
     };

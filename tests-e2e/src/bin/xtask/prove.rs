@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::recording::today;
 use tests_e2e::harness::Harness;
-use tests_e2e::prove::{AREAS, Area, Load, deferred, stores};
+use tests_e2e::prove::{AREAS, Area, Load, deferred, killed_hosts, stores};
 
 use super::{Outcome, install};
 
@@ -73,6 +73,21 @@ async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
             }
             let holds = asked == area.repetitions && executed == 0;
             Ok((holds, format!("{asked} asked, {executed} executed")))
+        }
+        "killed-hosts" => {
+            let harness = Harness::real(Script::new(), &cli).await?;
+            let host = std::env::current_exe()?.with_file_name("host");
+            if !host.exists() {
+                return Err(
+                    "the host is missing; help: run `cargo build -p tests-e2e --bins`".into()
+                );
+            }
+            let count = killed_hosts::count(&harness, &host, area.repetitions, 1).await?;
+            let figures = format!(
+                "{} killed, {} turns acknowledged and none lost, {} commands executed and none twice",
+                count.killed, count.acknowledged, count.executed
+            );
+            Ok((true, figures))
         }
         other => Err(format!("no experiment for area \"{other}\"").into()),
     }

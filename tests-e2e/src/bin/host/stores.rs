@@ -1,0 +1,44 @@
+//! A host that continues a conversation on a store, and may be killed at any time.
+
+use std::error::Error;
+use std::path::Path;
+
+use claude_agent_kit::settings::EnvironmentPolicy;
+use claude_agent_kit::store::StoreOptions;
+use claude_agent_kit::{Conversation, Options, Session};
+use claude_agent_store::SqliteStore;
+use serde_json::Value;
+
+use crate::Outcome;
+
+/// Sends a prompt, and prints whether the turn is stored.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
+pub(crate) fn turn(task: &str) -> Outcome {
+    let task: Value = serde_json::from_str(task)?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let session = Session::start(options(&task).await?).await?;
+        let outcome = session.send(text(&task, "prompt")?).await?.finish().await?;
+        println!("stored: {}", outcome.stored == Some(true));
+        session.stop().await?;
+        println!("stopped");
+        Ok(())
+    })
+}
+
+async fn options(task: &Value) -> Result<Options, Box<dyn Error>> {
+    let store = SqliteStore::open(text(task, "database")?).await?;
+    let options = Options::new()
+        .cli_path(text(task, "cli")?)
+        .cwd(Path::new(text(task, "cwd")?))
+        .environment(EnvironmentPolicy::Clean)
+        .allowed_tools(["Bash"])
+        .store(StoreOptions::new("tenant", store).project("app"))
+        .conversation(Conversation::resume_or_start(text(task, "session")?));
+    let variables = task["variables"].as_object().ok_or("no variables")?;
+    let variables = variables.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+    Ok(variables.fold(options, |options, (name, value)| options.env(name, value)))
+}
+
+fn text<'a>(task: &'a Value, name: &str) -> Result<&'a str, String> {
+    task[name].as_str().ok_or_else(|| format!("no {name}"))
+}
