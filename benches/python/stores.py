@@ -1,6 +1,7 @@
 """The official Python SDK with its store in memory. See src/stores.rs for the interface of subjects."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import re
@@ -55,19 +56,19 @@ async def read():
 
 
 async def turns():
-    options = sdk.ClaudeAgentOptions(cli_path=os.environ["BENCH_CLI"], cwd=directory)
-    if kind != "none":
-        options.session_store = store()
-    times = []
-    async with sdk.ClaudeSDKClient(options=options) as client:
+    plain = sdk.ClaudeAgentOptions(cli_path=os.environ["BENCH_CLI"], cwd=directory)
+    mirrored = dataclasses.replace(plain, session_store=store())
+    times = [], []
+    async with sdk.ClaudeSDKClient(options=mirrored) as one, sdk.ClaudeSDKClient(options=plain) as other:
         for turn in range(count + 1):
-            began = time.perf_counter()
-            await client.query("hi")
-            async for _ in client.receive_response():
-                pass
-            if turn:
-                times.append(time.perf_counter() - began)
-    return count, statistics.median(times)
+            for client, own in zip((one, other), times):
+                began = time.perf_counter()
+                await client.query("hi")
+                async for _ in client.receive_response():
+                    pass
+                if turn:
+                    own.append(time.perf_counter() - began)
+    return count, statistics.median(times[0]), statistics.median(times[1])
 
 
 OPERATIONS = {
@@ -86,8 +87,8 @@ def peak_mib():
 
 try:
     before = time.process_time()
-    found, wall = asyncio.run(OPERATIONS[operation]())
-    cpu = time.process_time() - before
+    found, wall, *without = asyncio.run(OPERATIONS[operation]())
+    cpu = without[0] if without else time.process_time() - before
     result = {"count": found, "wall": wall, "cpu": cpu, "peak": peak_mib()}
 except Exception as error:
     result = {"failed": f"{type(error).__name__}: {error}"}

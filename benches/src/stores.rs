@@ -2,8 +2,8 @@
 //!
 //! Such a subject is started as `<subject> <operation> <store> <config> <directory> <session> <count>`, performs the
 //! operation with a store of that kind, and prints one line of JSON: `{"count": 50, "wall": 0.1, "cpu": 0.1,
-//! "peak": 12.5}`, with seconds, and the peak memory of the process in MiB; or `{"failed": "why"}`. The CLI of a turn is
-//! at `BENCH_CLI`.
+//! "peak": 12.5}`, with seconds, and the peak memory of the process in MiB; or `{"failed": "why"}`. For turns, `wall` is
+//! with the store and `cpu` without it. The CLI of a turn is at `BENCH_CLI`.
 
 use std::env;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::history::{cpu_seconds, peak_mib};
 pub struct StoreTask {
     /// `append`, `append32`: `count` appends of one entry by one or by 32 writers. `import`: copies the session from
     /// disk into the store. `read`: reads all messages of the session from the store. `turn`: the median of `count`
-    /// turns of one session.
+    /// turns of a session with the store and of one without, which take turns.
     pub operation: String,
-    /// `memory`, `sqlite`, or `none` for a turn without a store.
+    /// `memory` or `sqlite`.
     pub store: String,
     /// The config directory.
     pub config: PathBuf,
@@ -32,12 +32,15 @@ pub struct StoreTask {
     pub cli: PathBuf,
 }
 
-/// Performs the task that is given by the arguments, prints its count and its seconds, and exits.
-pub fn run_store_subject(perform: impl FnOnce(&StoreTask) -> Outcome<(usize, f64)>) {
+/// The count and the seconds of a task; of turns also the seconds without a store.
+pub type Figures = (usize, f64, Option<f64>);
+
+/// Performs the task that is given by the arguments, prints its figures, and exits.
+pub fn run_store_subject(perform: impl FnOnce(&StoreTask) -> Outcome<Figures>) {
     let measured = task().and_then(|task| {
         let before = cpu_seconds();
-        let (count, wall) = perform(&task)?;
-        let (cpu, peak) = (cpu_seconds() - before, peak_mib()?);
+        let (count, wall, without) = perform(&task)?;
+        let (cpu, peak) = (without.unwrap_or_else(|| cpu_seconds() - before), peak_mib()?);
         Ok(serde_json::json!({ "count": count, "wall": wall, "cpu": cpu, "peak": peak }))
     });
     println!("{}", measured.unwrap_or_else(|error| serde_json::json!({ "failed": error.to_string() })));

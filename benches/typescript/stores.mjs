@@ -56,32 +56,44 @@ async function read() {
   return [messages.length, now() - began];
 }
 
-async function turns() {
-  const options = { pathToClaudeCodeExecutable: process.env.BENCH_CLI, cwd: dir };
-  if (kind !== "none") options.sessionStore = store();
-  let next;
-  const wait = () => new Promise((resolve) => { next = resolve; });
-  let ready = wait();
-  const prompts = async function* () {
-    for (let turn = 0; turn <= count; turn += 1) {
-      yield { type: "user", message: { role: "user", content: "hi" }, parent_tool_use_id: null };
-      await ready;
-      ready = wait();
-    }
-  };
-  const times = [];
-  let began = now();
-  let turn = 0;
-  for await (const message of sdk.query({ prompt: prompts(), options })) {
-    if (message.type !== "result") continue;
-    if (turn > 0) times.push(now() - began);
-    turn += 1;
-    began = now();
-    next();
-    if (turn > count) break;
+// A session is a query with streaming prompts.
+class Session {
+  constructor(options) {
+    this.messages = sdk.query({ prompt: this.prompts(), options });
+    this.ready = new Promise((resolve) => { this.send = resolve; });
   }
-  times.sort((a, b) => a - b);
-  return [count, times[Math.floor(times.length / 2)]];
+
+  async *prompts() {
+    for (;;) {
+      await this.ready;
+      this.ready = new Promise((resolve) => { this.send = resolve; });
+      yield { type: "user", message: { role: "user", content: "hi" }, parent_tool_use_id: null };
+    }
+  }
+
+  async turn() {
+    const began = now();
+    this.send();
+    for (;;) {
+      const { value, done } = await this.messages.next();
+      if (done) throw new Error("no result");
+      if (value.type === "result") return now() - began;
+    }
+  }
+}
+
+async function turns() {
+  const plain = { pathToClaudeCodeExecutable: process.env.BENCH_CLI, cwd: dir };
+  const sessions = [new Session({ ...plain, sessionStore: store() }), new Session(plain)];
+  const times = [[], []];
+  for (let turn = 0; turn <= count; turn += 1) {
+    for (const [at, session] of sessions.entries()) {
+      const time = await session.turn();
+      if (turn > 0) times[at].push(time);
+    }
+  }
+  const median = (figures) => figures.sort((a, b) => a - b)[Math.floor(figures.length / 2)];
+  return [count, median(times[0]), median(times[1])];
 }
 
 const OPERATIONS = {
@@ -99,9 +111,9 @@ function peakMib() {
 
 try {
   const before = process.cpuUsage();
-  const [found, wall] = await OPERATIONS[operation]();
+  const [found, wall, without] = await OPERATIONS[operation]();
   const used = process.cpuUsage(before);
-  const cpu = (used.user + used.system) / 1e6;
+  const cpu = without ?? (used.user + used.system) / 1e6;
   console.log(JSON.stringify({ count: found, wall, cpu, peak: peakMib() }));
 } catch (error) {
   console.log(JSON.stringify({ failed: String(error) }));

@@ -9,7 +9,7 @@ use claude_agent_kit::store::{
 };
 use claude_agent_kit::{Options, Session, SessionId};
 use claude_agent_store::SqliteStore;
-use claude_benches::stores::{StoreTask, run_store_subject};
+use claude_benches::stores::{Figures, StoreTask, run_store_subject};
 use claude_benches::{Outcome, median};
 
 fn main() {
@@ -20,7 +20,7 @@ fn main() {
     });
 }
 
-async fn perform(task: &StoreTask) -> Outcome<(usize, f64)> {
+async fn perform(task: &StoreTask) -> Outcome<Figures> {
     let store: Arc<dyn SessionStore> = match task.store.as_str() {
         "sqlite" => Arc::new(SqliteStore::open(task.config.join("sessions.db")).await?),
         _ => Arc::new(MemoryStore::new()),
@@ -31,7 +31,7 @@ async fn perform(task: &StoreTask) -> Outcome<(usize, f64)> {
         "import" => {
             let began = Instant::now();
             let copied = import(task, &store).await?;
-            Ok((copied, began.elapsed().as_secs_f64()))
+            Ok((copied, began.elapsed().as_secs_f64(), None))
         }
         "read" => {
             if task.store == "memory" {
@@ -39,7 +39,7 @@ async fn perform(task: &StoreTask) -> Outcome<(usize, f64)> {
             }
             let began = Instant::now();
             let count = read(task, &store).await?;
-            Ok((count, began.elapsed().as_secs_f64()))
+            Ok((count, began.elapsed().as_secs_f64(), None))
         }
         "turn" => turns(task, store).await,
         other => Err(format!("unknown operation: \"{other}\"").into()),
@@ -51,7 +51,7 @@ async fn append(
     task: &StoreTask,
     store: Arc<dyn SessionStore>,
     writers: usize,
-) -> Outcome<(usize, f64)> {
+) -> Outcome<Figures> {
     let began = Instant::now();
     let mut running = Vec::new();
     for writer in 0..writers {
@@ -75,7 +75,7 @@ async fn append(
     for writer in running {
         count += writer.await??;
     }
-    Ok((count, began.elapsed().as_secs_f64()))
+    Ok((count, began.elapsed().as_secs_f64(), None))
 }
 
 fn histories(task: &StoreTask, store: &Arc<dyn SessionStore>) -> (History, History, SessionId) {
@@ -101,19 +101,23 @@ async fn read(task: &StoreTask, store: &Arc<dyn SessionStore>) -> Outcome<usize>
     Ok(count)
 }
 
-async fn turns(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<(usize, f64)> {
-    let mut options = Options::new().cli_path(&task.cli).cwd(&task.directory);
-    if task.store != "none" {
-        options = options.store(StoreOptions::new("bench", store));
+async fn turns(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figures> {
+    let options = Options::new().cli_path(&task.cli).cwd(&task.directory);
+    let mirrored = options.clone().store(StoreOptions::new("bench", store));
+    let sessions = [Session::start(mirrored).await?, Session::start(options).await?];
+    let mut times = [Vec::new(), Vec::new()];
+    for turn in 0..=task.count {
+        for (session, times) in sessions.iter().zip(&mut times) {
+            let began = Instant::now();
+            session.send("hi").await?.finish().await?;
+            if turn > 0 {
+                times.push(began.elapsed().as_secs_f64());
+            }
+        }
     }
-    let session = Session::start(options).await?;
-    session.send("hi").await?.finish().await?;
-    let mut times = Vec::new();
-    for _ in 0..task.count {
-        let began = Instant::now();
-        session.send("hi").await?.finish().await?;
-        times.push(began.elapsed().as_secs_f64());
+    for session in sessions {
+        session.stop().await?;
     }
-    session.stop().await?;
-    Ok((task.count, median(times)?))
+    let [with, without] = times;
+    Ok((task.count, median(with)?, Some(median(without)?)))
 }

@@ -26,7 +26,8 @@ const FOLDERS: u64 = 40;
 /// A message in a form that can be compared.
 type Shown = (Option<String>, String, Vec<u8>);
 
-async fn shown(mut messages: MessageStream) -> Vec<Shown> {
+async fn shown(messages: MessageStream) -> Vec<Shown> {
+    let mut messages = messages.with_raw();
     let mut found = Vec::new();
     while let Some(message) = messages.next().await {
         let message = message.unwrap();
@@ -35,7 +36,7 @@ async fn shown(mut messages: MessageStream) -> Vec<Shown> {
             message.role, message.parent_tool_use_id, message.parent_agent_id
         );
         let uuid = message.uuid().map(|uuid| uuid.into_owned());
-        found.push((uuid, parents, message.entry.raw().to_vec()));
+        found.push((uuid, parents, message.entry.raw().unwrap().to_vec()));
     }
     found
 }
@@ -45,9 +46,9 @@ async fn compare_session(disk: &History, stored: &History, id: &SessionId) {
         let expected = shown(disk.messages(id, filter).await.unwrap()).await;
         assert_eq!(shown(stored.messages(id, filter).await.unwrap()).await, expected);
         let last = stored.last_messages(id, 3, filter).await.unwrap();
-        let raw = last.iter().map(|message| message.entry.raw().to_vec());
+        let uuids = last.iter().map(|message| message.uuid().map(|uuid| uuid.into_owned()));
         let expected = expected[expected.len().saturating_sub(3)..].iter();
-        assert!(raw.eq(expected.map(|(_, _, raw)| raw.clone())));
+        assert!(uuids.eq(expected.map(|(uuid, _, _)| uuid.clone())));
     }
     let (agents, found) = (disk.subagents(id).await.unwrap(), stored.subagents(id).await.unwrap());
     let without_path = |mut agent: claude_agent_kit::history::SubagentInfo| {

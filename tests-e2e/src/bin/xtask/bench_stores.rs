@@ -96,21 +96,12 @@ fn rate(samples: &Samples) -> String {
 
 /// Measures turns with and without a store, with the real CLI and the mock API.
 fn turns(subjects: &[Subject; 3], sizes: &StoreSizes, rounds: usize) -> Result<(), String> {
-    const STORES: [(usize, &str); 7] = [
-        (0, "none"),
-        (0, "memory"),
-        (0, "sqlite"),
-        (1, "none"),
-        (1, "memory"),
-        (2, "none"),
-        (2, "memory"),
-    ];
     let cli = real_cli::install().map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
-    let mut columns: [Samples; 7] = Default::default();
+    let mut columns: [Samples; 4] = Default::default();
     for round in 0..rounds {
         eprintln!("turns: round {}", round + 1);
-        for (samples, (index, store)) in columns.iter_mut().zip(STORES) {
+        for (samples, (index, store)) in columns.iter_mut().zip(COLUMNS) {
             let Some(program) = program(subjects, index) else { continue };
             let script = Script::new().otherwise([Reply::text("Hello.")]);
             let harness = runtime.block_on(Harness::real(script, &cli));
@@ -118,31 +109,19 @@ fn turns(subjects: &[Subject; 3], sizes: &StoreSizes, rounds: usize) -> Result<(
             add(samples, subjects[index].name, turn(&harness, program, store, sizes.turns));
         }
     }
-    println!(
-        "| a turn | without a store | memory | SQLite | more with memory | more with SQLite |"
-    );
-    println!("|---|---|---|---|---|---|");
-    let [kit, kit_memory, kit_sqlite, python, python_memory, typescript, typescript_memory] =
-        &columns;
-    turn_row(&subjects[0].title, kit, kit_memory, Some(kit_sqlite));
-    turn_row(&subjects[1].title, python, python_memory, None);
-    turn_row(&subjects[2].title, typescript, typescript_memory, None);
+    println!("| a turn | without a store | with it | difference | ratio |\n|---|---|---|---|---|");
+    for (samples, (index, store)) in columns.iter().zip(COLUMNS) {
+        // In the samples of turns, `cpu` is the time without a store.
+        let median = |figure: fn(&Sample) -> f64| samples.median(figure).unwrap_or(f64::NAN);
+        let more = median(|sample| sample.wall - sample.cpu);
+        println!(
+            "| {}, {store} | {} | {} | {:.2} ms | {:.2} |",
+            subjects[index].title,
+            time(median(|sample| sample.cpu)),
+            time(median(|sample| sample.wall)),
+            more * 1e3,
+            median(|sample| sample.wall / sample.cpu),
+        );
+    }
     Ok(())
-}
-
-fn turn_row(title: &str, without: &Samples, memory: &Samples, sqlite: Option<&Samples>) {
-    let wall = |samples: &Samples| samples.median(|sample| sample.wall);
-    let shown = |samples: Option<&Samples>| samples.and_then(wall).map_or(String::new(), time);
-    let more = |samples: Option<&Samples>| {
-        let more = samples.and_then(wall).zip(wall(without)).map(|(with, without)| with - without);
-        more.map_or(String::new(), |more| format!("{:.2} ms", more * 1e3))
-    };
-    println!(
-        "| {title} | {} | {} | {} | {} | {} |",
-        shown(Some(without)),
-        shown(Some(memory)),
-        shown(sqlite),
-        more(Some(memory)),
-        more(sqlite),
-    );
 }
