@@ -59,8 +59,9 @@ async function read() {
 // A session is a query with streaming prompts.
 class Session {
   constructor(options) {
-    this.messages = sdk.query({ prompt: this.prompts(), options });
+    // First, because the SDK may ask for a prompt at once.
     this.ready = new Promise((resolve) => { this.send = resolve; });
+    this.messages = sdk.query({ prompt: this.prompts(), options });
   }
 
   async *prompts() {
