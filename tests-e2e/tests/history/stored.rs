@@ -1,5 +1,6 @@
 //! The history in a store gives the results of the one on disk, and the real CLI resumes what is copied.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ async fn shown(messages: MessageStream) -> Vec<Shown> {
             "{:?} {:?} {:?}",
             message.role, message.parent_tool_use_id, message.parent_agent_id
         );
-        let uuid = message.uuid().map(|uuid| uuid.into_owned());
+        let uuid = message.uuid().map(Cow::into_owned);
         found.push((uuid, parents, message.entry.raw().unwrap().to_vec()));
     }
     found
@@ -46,7 +47,7 @@ async fn compare_session(disk: &History, stored: &History, id: &SessionId) {
         let expected = shown(disk.messages(id, filter).await.unwrap()).await;
         assert_eq!(shown(stored.messages(id, filter).await.unwrap()).await, expected);
         let last = stored.last_messages(id, 3, filter).await.unwrap();
-        let uuids = last.iter().map(|message| message.uuid().map(|uuid| uuid.into_owned()));
+        let uuids = last.iter().map(|message| message.uuid().map(Cow::into_owned));
         let expected = expected[expected.len().saturating_sub(3)..].iter();
         assert!(uuids.eq(expected.map(|(uuid, _, _)| uuid.clone())));
     }

@@ -356,14 +356,8 @@ impl SessionFiles {
 
     /// Returns the metadata of a subagent in the form in which the CLI mirrors it.
     fn metadata(&mut self, path: &Path) -> Option<String> {
-        let bytes = match file::read_sidecar(path) {
-            Ok(bytes) => bytes?,
-            Err(_) => {
-                self.damaged += 1;
-                return None;
-            }
-        };
-        let entry = metadata_entry(&bytes);
+        let bytes = file::read_sidecar(path).transpose()?;
+        let entry = bytes.ok().and_then(|bytes| metadata_entry(&bytes));
         self.damaged += u64::from(entry.is_none());
         entry
     }

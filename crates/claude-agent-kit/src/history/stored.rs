@@ -299,7 +299,11 @@ impl History {
         let new_key = stored.key(key.project(), &new_id)?;
         let copied = copy::import_file(self, stored, &new_key, path).await;
         // Deletes files.
-        self.run(move |_, _| Ok(drop(folder))).await?;
+        let cleanup = self.run(move |_, _| {
+            drop(folder);
+            Ok(())
+        });
+        cleanup.await?;
         if let Err(error) = copied {
             // A part of a copy is of no use. The error is the one to report.
             drop(limited(stored.store.delete(&new_key, None)).await);

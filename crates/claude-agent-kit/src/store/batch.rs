@@ -64,13 +64,12 @@ impl<'a> BatchWriter<'a> {
         key: &'a SessionKey,
     ) -> Result<Self, StoreError> {
         let first = load_page(store, key, Load::all().limit(1)).await?;
-        let (base, last) = match first.entries.first() {
-            Some(entry) => (Sequence::new(entry.sequence.get() - 1), None),
+        let (base, last) = if let Some(entry) = first.entries.first() {
+            (Sequence::new(entry.sequence.get().saturating_sub(1)), None)
+        } else {
             // Sequence numbers do not start again after a deletion.
-            None => {
-                let last = limited(store.append(key, Append::new(&[]))).await?.last;
-                (last, Some(last))
-            }
+            let last = limited(store.append(key, Append::new(&[]))).await?.last;
+            (last, Some(last))
         };
         Ok(Self {
             store,

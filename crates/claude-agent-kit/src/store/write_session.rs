@@ -122,7 +122,7 @@ pub(crate) fn failed_store(failure: &str, error: StoreError) -> Error {
         Some((reason, help)) => (reason, Some(help)),
         None => (text.as_str(), None),
     };
-    let failed = Error::new(kind, format!("{failure}: {reason}")).caused_by(error.clone());
+    let failed = Error::new(kind, format!("{failure}: {reason}")).caused_by(error);
     match help {
         Some(help) => failed.with_help(help),
         None => failed,
