@@ -223,10 +223,14 @@ fn replace_texts(value: &mut Value, is_meant: &dyn Fn(&str) -> bool, by: &str) {
     match value {
         Value::String(text) if is_meant(text) => by.clone_into(text),
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| replace_texts(item, is_meant, by));
+            for item in items {
+                replace_texts(item, is_meant, by);
+            }
         }
         Value::Object(members) => {
-            members.values_mut().for_each(|item| replace_texts(item, is_meant, by));
+            for item in members.values_mut() {
+                replace_texts(item, is_meant, by);
+            }
         }
         _ => {}
     }

@@ -8,8 +8,8 @@ use claude_wire::session::MirrorLimits;
 use claude_wire::transcript::{Index, IssueKind, project_folder_name};
 
 use super::project::{Located, canonical};
+use super::source::{Source, Span, SpanReader};
 use super::stored::StoredHistory;
-use super::stream::{Source, Span, SpanReader};
 use super::{CancelFlag, History, Store, errors, file, transcript};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;

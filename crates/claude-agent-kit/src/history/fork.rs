@@ -7,7 +7,7 @@ use std::path::Path;
 use claude_wire::transcript::{Ends, Fork, ForkIds, Index};
 
 use super::project::Located;
-use super::stream::{Source, Span, SpanReader};
+use super::source::{Source, Span, SpanReader};
 use super::{CancelFlag, History, change, errors, file, session_info, time, transcript};
 use crate::error::Result;
 use crate::id::SessionId;

@@ -9,7 +9,7 @@ use std::thread;
 use claude_wire::transcript::Index;
 
 use super::CancelFlag;
-use super::stream::Source;
+use super::source::Source;
 use crate::error::Result;
 
 /// How many bytes are indexed between two looks at whether the caller is gone. Not more, because glibc

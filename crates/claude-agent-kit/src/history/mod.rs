@@ -62,6 +62,7 @@ mod list;
 mod live;
 mod project;
 mod session_info;
+mod source;
 mod stored;
 mod stream;
 mod subagents;

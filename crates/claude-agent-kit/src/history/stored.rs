@@ -21,9 +21,8 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
-use crate::store::write_session::{
-    TemporaryFolder, limited, load_page, metadata_of, spool, store_failed,
-};
+use crate::store::upload::limited;
+use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
 use crate::store::{
     Append, EntryId, List, Load, LoadScope, NewEntry, ProjectKey, SessionKey, SessionRow,
     SessionStore, StoreError, StoreErrorKind, StoreOptions, Subpath, Summary,

@@ -8,10 +8,8 @@ use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef}
 
 use super::indexing::index;
 use super::project::Located;
-use super::stream::{
-    self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Source, Span, SpanReader,
-    Spans,
-};
+use super::source::{Source, Span, SpanReader};
+use super::stream::{self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Spans};
 use super::{CancelFlag, History, errors, file};
 use crate::driver::require_runtime;
 use crate::error::Result;

@@ -9,7 +9,8 @@ use super::Messages;
 use crate::history::{both_on_disk, errors};
 use crate::id::SessionId;
 use crate::options::conversation::other_project;
-use crate::store::write_session::{exists, out_of_order, store_failed, timed_out};
+use crate::store::upload::timed_out;
+use crate::store::write_session::{exists, out_of_order, store_failed};
 use crate::store::{SessionKey, StoreError, StoreErrorKind, Subpath};
 
 pub(super) fn add(messages: &mut Messages) {

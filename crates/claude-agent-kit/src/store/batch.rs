@@ -8,7 +8,8 @@ use super::entry::NewEntry;
 use super::error::StoreError;
 use super::key::{Sequence, SessionKey};
 use super::request::{Append, Appended, Load};
-use super::write_session::{limited, load_page};
+use super::upload::limited;
+use super::write_session::load_page;
 
 /// Appends entries in the order of their transcripts, in batches as small as those of the mirror.
 ///

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::future::Future;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -15,14 +13,12 @@ use super::entry::StoredEntry;
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{Sequence, SessionKey, Subpath};
 use super::request::{EntryPage, Load, LoadScope};
+use super::upload::limited;
 use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
 use crate::private_file;
-
-/// The time after which a request that the store does not answer counts as failed.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The start of an entry with the metadata of a subagent, as the CLI writes it.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -87,18 +83,6 @@ pub(crate) async fn load_page(
         before = entry.sequence;
     }
     if is_sorted { Ok(page) } else { Err(out_of_order()) }
-}
-
-/// Limits the time of one request.
-pub(crate) async fn limited<T>(
-    request: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
-}
-
-pub(crate) fn timed_out() -> StoreError {
-    let message = format!("the store did not respond within {REQUEST_TIMEOUT:?}");
-    StoreError::new(StoreErrorKind::Unavailable, message)
 }
 
 pub(crate) fn out_of_order() -> StoreError {

@@ -39,7 +39,7 @@ async fn long_transcripts_are_indexed_in_parts_with_the_same_result() {
     bytes.extend(b"{\"type\":\"user\",\"uuid\":\"torn");
     assert!(bytes.len() > 24 << 20, "{}", bytes.len());
     fs::write(fixture.write(1, &lines), &bytes).unwrap();
-    let mut whole = claude_wire::transcript::Index::new();
+    let mut whole = Index::new();
     whole.feed(&bytes);
     whole.finish();
     let transcript = fixture.history.open(&id(1)).await.unwrap();
