@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use claude_wire::Json;
 use claude_wire::transcript::{
@@ -388,11 +388,11 @@ impl StoredHistory {
                 }
             }
         }
-        let modified = SystemTime::UNIX_EPOCH + Duration::from_millis(row.modified_ms);
+        let modified = i64::try_from(row.modified_ms).ok().and_then(time::from_millis);
         Ok(data.info().map(|info| SessionInfo {
             session_id: row.session.clone(),
             summary: info.summary,
-            last_modified: modified,
+            last_modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
             file_size: None,
             custom_title: info.custom_title,
             first_prompt: info.first_prompt,
