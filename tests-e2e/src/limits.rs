@@ -112,13 +112,13 @@ claude-agent-kit/src/driver/callback_tasks.rs
 claude-agent-kit/src/driver/catch_up.rs
     QUIET: a transcript without new lines, until a store that was caught up counts as complete
 claude-agent-kit/src/driver/mirror.rs
-    FINISH_TIMEOUT: the last entries after the exit of the CLI
+    FINISH_TIMEOUT: the last entries of a CLI that was killed, in a resumed conversation
 claude-agent-kit/src/store/upload.rs
     REQUEST_TIMEOUT: a single request to the store
 claude-agent-kit/src/store/restore.rs
-    GIVE_UP: a conversation that is resumed from the store, with retries
-    FIRST_DELAY: a retry of such a resume
-    MAX_DELAY: a retry of such a resume
+    GIVE_UP: reading a conversation from the store to resume it, with retries
+    FIRST_DELAY: a retry of reading a conversation from the store
+    MAX_DELAY: a retry of reading a conversation from the store
 claude-agent-kit/src/driver/stderr.rs
     QUIET: the rest of stderr after the end of a run
     MAX_WAIT: the rest of stderr after the end of a run

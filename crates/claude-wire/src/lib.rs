@@ -61,7 +61,7 @@ pub use error::DecodeError;
 pub use frame::{Frame, Framer};
 pub use from_cli::FromCli;
 pub use from_host::FromHost;
-pub use json::{Extra, Json, List, Nullable, Number};
+pub use json::{Extra, Json, List, Map, Nullable, Number};
 pub use message::{Body, Malformed, Message};
 pub use schema::{Undecodable, Unknown};
 pub use tool_input::ToolInput;

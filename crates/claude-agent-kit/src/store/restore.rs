@@ -33,10 +33,8 @@ use crate::warning::{Warning, WarningCode};
 /// For how long a store that fails is tried again before a conversation is not resumed.
 const GIVE_UP: Duration = Duration::from_secs(30);
 
-/// The first delay between attempts; it doubles with each one.
+/// The first and the longest delay between attempts.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-
-/// The longest delay between attempts.
 const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// What the mirror of a run starts with.

@@ -23,6 +23,7 @@ mod view;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde_json::value::RawValue;
@@ -45,6 +46,14 @@ pub(crate) trait FromEntries: Sized {
 }
 
 impl<T: FromEntries> FromEntries for Box<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
+        T::from_entries(entries).map(Self::new)
+    }
+}
+
+impl<T: FromEntries> FromEntries for Arc<T> {
     const NAME: &'static str = T::NAME;
 
     fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {

@@ -1,6 +1,7 @@
 //! Entries as types: open, with unknown kinds and unknown fields kept.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -236,15 +237,15 @@ open_union! {
     /// `Unknown`, with all of their fields.
     pub enum EntryBody by "type" {
         /// A prompt, a tool result, or text that the CLI inserted.
-        User(Box<UserEntry>) = "user",
+        User(Arc<UserEntry>) = "user",
         /// One content block of a response of the model.
-        Assistant(Box<AssistantEntry>) = "assistant",
+        Assistant(Arc<AssistantEntry>) = "assistant",
         /// A system entry, such as a compaction.
-        System(Box<SystemEntry>) = "system",
+        System(Arc<SystemEntry>) = "system",
         /// Context that the CLI attached, or a prompt that joined a running turn.
-        Attachment(Box<AttachmentEntry>) = "attachment",
+        Attachment(Arc<AttachmentEntry>) = "attachment",
         /// Progress of a tool, written by older versions of the CLI.
-        Progress(Box<ProgressEntry>) = "progress",
+        Progress(Arc<ProgressEntry>) = "progress",
         /// A title that a user gave to the session.
         CustomTitle(CustomTitleEntry) = "custom-title",
         /// A title that the model gave to the session.

@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use super::build::{self, Built};
 use super::facts::Facts;
-use super::issue::{Issue, IssueKind};
+use super::issue::{Issue, IssueKind, sort_issues};
 use super::key::Key;
 use super::row::{self, EntryRef, ParentPlace, ParentRef, Row};
 use super::rows::Rows;
@@ -208,7 +208,7 @@ impl Index {
                 }
             }
         }
-        issues.sort_by_key(|issue| (issue.offset, issue.kind));
+        sort_issues(&mut issues);
         issues
     }
 

@@ -49,6 +49,7 @@ mod row;
 mod rows;
 mod salvage;
 mod scan;
+mod sort;
 mod time;
 mod tree;
 
