@@ -109,8 +109,7 @@ async fn an_interrupted_copy_continues_and_has_a_summary() {
             let copy = fixture.disk.history.copy_to(&id(1), &fixture.stored()).await.unwrap();
             assert_eq!((copy.copied, copy.present), (1805 - before, before));
             let stored: Vec<String> = fixture.texts(1).await;
-            let without_work =
-                |texts: &[String]| texts.iter().map(|text| text.len()).collect::<Vec<_>>();
+            let without_work = |texts: &[String]| texts.iter().map(String::len).collect::<Vec<_>>();
             assert_eq!(without_work(&stored), without_work(&expected));
             // One request for the list, and none for entries.
             fixture.store.fail_after(1);
