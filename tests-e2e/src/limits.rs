@@ -151,7 +151,7 @@ claude-agent-kit/src/history/list.rs
     MAX_THREADS: threads with which a list reads transcripts
 claude-agent-kit/src/history/mod.rs
     CONCURRENCY_LIMIT: calls of a `History` and its clones that use files
-claude-agent-kit/src/history/stream.rs
+claude-agent-kit/src/history/source.rs
     READ_BYTES: bytes that a stream of the history reads ahead
 claude-agent-kit/src/history/subagents.rs
     MAX_DEPTH: levels of folders with subagents

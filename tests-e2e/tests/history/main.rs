@@ -23,4 +23,5 @@ mod jobs;
 mod ours;
 mod random;
 mod state;
+mod stored;
 mod subjects;

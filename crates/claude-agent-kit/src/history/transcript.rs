@@ -43,6 +43,9 @@ impl History {
     /// # Cancel safety
     /// Cancel safe. The thread that reads the file stops within 256 KiB.
     pub async fn open(&self, session_id: &SessionId) -> Result<Transcript> {
+        if let Some(stored) = self.stored() {
+            return self.open_stored(stored, session_id, None).await;
+        }
         let id = session_id.clone();
         let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
         let (source, index) = read.await?;
@@ -104,6 +107,9 @@ impl History {
         count: usize,
         filter: MessageFilter,
     ) -> Result<Vec<HistoryMessage>> {
+        if let Some(stored) = self.stored() {
+            return self.last_stored_messages(stored, session_id, count, filter).await;
+        }
         let id = session_id.clone();
         self.run(move |store, cancel| last(&store.require(&id)?, count, filter, cancel)).await
     }
@@ -126,9 +132,9 @@ impl Transcript {
         &self.session_id
     }
 
-    /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        &self.source.path
+    /// Returns the path of the file; `None` for a transcript in a store.
+    pub fn path(&self) -> Option<&Path> {
+        self.history.stored().is_none().then_some(&self.source.path)
     }
 
     /// Returns the index of the entries.

@@ -242,7 +242,7 @@ async fn transcript_of_a_subagent_has_entries_and_issues() {
     fs::write(folder.join("agent-a1.jsonl"), &lines).unwrap();
     let agent = crate::id::AgentId::from("a1");
     let transcript = fixture.history.open_subagent(&id(1), &agent).await.unwrap();
-    assert_eq!(transcript.path(), folder.join("agent-a1.jsonl"));
+    assert_eq!(transcript.path(), Some(&*folder.join("agent-a1.jsonl")));
     let mut entries = transcript.entries().unwrap();
     assert_eq!(entries.len(), lines.lines().count() - 1);
     assert_eq!(entries.next().await.unwrap().unwrap().kind(), "user");
