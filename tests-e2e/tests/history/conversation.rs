@@ -100,6 +100,11 @@ impl<'a> Conversation<'a> {
         self.entry_at(tip.as_deref(), &uuid, kind, members);
         self.tip = Some(uuid.clone());
         self.path.push(uuid.clone());
+        if members.iter().any(|(name, _)| *name == "isMeta") {
+            self.has(Feature::MetaEnd);
+        } else if matches!(kind, "user" | "assistant") {
+            self.features.remove(&Feature::MetaEnd);
+        }
         uuid
     }
 

@@ -18,7 +18,7 @@ impl Folder {
         // Numbers of its own, so that the rest of the folder does not depend on it.
         let mut random = Random::new(seed ^ 0xe87a);
         match seed % 16 {
-            1 | 9 => self.add_worktrees(&mut random, &work.join(format!("{seed}")), writer),
+            1 | 12 => self.add_worktrees(&mut random, &work.join(format!("{seed}")), writer),
             2 | 4 | 11 => self.add_copy(&mut random, &work.join(format!("{seed}")), writer),
             6 if seed % 32 == 6 => self.add_huge(&mut random, writer),
             8 if seed % 32 == 24 => self.add_huge(&mut random, writer),
