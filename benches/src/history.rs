@@ -95,14 +95,14 @@ fn task() -> Outcome<HistoryTask> {
 }
 
 /// Returns the user and system time of this process.
-fn cpu_seconds() -> f64 {
+pub(crate) fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     let whole = u64::try_from(time.tv_sec).unwrap_or_default() * 1_000_000_000;
     seconds(whole + u64::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 /// Returns the largest resident memory of this process so far, in MiB.
-fn peak_mib() -> Outcome<f64> {
+pub(crate) fn peak_mib() -> Outcome<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM")?;
     let kib: f64 = line.split_whitespace().nth(1).ok_or("no figure")?.parse()?;

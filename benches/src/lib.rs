@@ -5,6 +5,7 @@
 //! its SDK does not offer, or `{"failed": "why"}`.
 
 pub mod history;
+pub mod stores;
 
 use std::env;
 use std::error::Error;

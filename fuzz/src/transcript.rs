@@ -30,7 +30,14 @@ pub(super) fn run(data: &[u8]) {
     for entry in index.entries() {
         let line = bytes_of(bytes, entry.offset(), entry.len());
         let decoded = Entry::decode(line.to_vec()).expect("an entry of the index decodes");
-        assert_eq!(&decoded.raw()[..], line);
+        assert_eq!(decoded.raw().map(|raw| &raw[..]), Some(line));
+        let read = |buffer: &mut [u8], offset: u64| {
+            let from = usize::try_from(offset).expect("an offset in the line");
+            buffer.copy_from_slice(&line[from..from + buffer.len()]);
+            true
+        };
+        let large = Entry::decode_large(line.len() as u64, &read).expect("it decodes in parts too");
+        assert_eq!(large.body, decoded.body);
         drop((decoded.prompt(), decoded.shown_uuid()));
         summary.add(line);
     }

@@ -112,7 +112,13 @@ claude-agent-kit/src/driver/callback_tasks.rs
 claude-agent-kit/src/driver/catch_up.rs
     QUIET: a transcript without new lines, until a store that was caught up counts as complete
 claude-agent-kit/src/driver/mirror.rs
+    FINISH_TIMEOUT: the last entries of a CLI that was killed, in a resumed conversation
+claude-agent-kit/src/store/upload.rs
     REQUEST_TIMEOUT: a single request to the store
+claude-agent-kit/src/store/restore.rs
+    GIVE_UP: reading a conversation from the store to resume it, with retries
+    FIRST_DELAY: a retry of reading a conversation from the store
+    MAX_DELAY: a retry of reading a conversation from the store
 claude-agent-kit/src/driver/stderr.rs
     QUIET: the rest of stderr after the end of a run
     MAX_WAIT: the rest of stderr after the end of a run
@@ -145,7 +151,7 @@ claude-agent-kit/src/history/list.rs
     MAX_THREADS: threads with which a list reads transcripts
 claude-agent-kit/src/history/mod.rs
     CONCURRENCY_LIMIT: calls of a `History` and its clones that use files
-claude-agent-kit/src/history/stream.rs
+claude-agent-kit/src/history/source.rs
     READ_BYTES: bytes that a stream of the history reads ahead
 claude-agent-kit/src/history/subagents.rs
     MAX_DEPTH: levels of folders with subagents

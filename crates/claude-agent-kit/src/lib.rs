@@ -33,6 +33,7 @@
 mod callback;
 mod cli;
 mod commands;
+mod copy_on_write;
 mod cost;
 mod diagnose;
 mod doctor;

@@ -37,7 +37,7 @@ pub struct Turn {
     reader: Reader,
     end: Arc<Mutex<Option<TurnEnd>>>,
     phase: watch::Receiver<Phase>,
-    result: Option<Box<ResultMessage>>,
+    result: Option<Arc<ResultMessage>>,
     uncounted: UncountedTokens,
     text: String,
     warnings: Vec<Warning>,
@@ -111,7 +111,7 @@ pub struct TurnOutcome {
     /// The text of the model in the main conversation.
     pub text: String,
     /// The result message, which may be an error: see [`Self::into_result`].
-    pub result: Box<ResultMessage>,
+    pub result: Arc<ResultMessage>,
     /// The cost of the turn: everything that the CLI counted since the previous result. The result
     /// message has the totals of the conversation.
     pub cost: Cost,
@@ -136,7 +136,7 @@ impl Serialize for TurnOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "turn_outcome")?;
         object.field("text", &self.text)?;
-        object.field("result", &self.result)?;
+        object.field("result", &*self.result)?;
         object.field("cost", &self.cost)?;
         object.list("shared_with", &self.shared_with)?;
         object.optional("stored", self.stored.as_ref())?;

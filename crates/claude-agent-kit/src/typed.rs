@@ -1,5 +1,7 @@
 //! Typed answers.
 
+use std::sync::Arc;
+
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
 use claude_wire::session::Cost;
@@ -26,7 +28,7 @@ pub struct Typed<T> {
     /// The answer.
     pub value: T,
     /// The result message with the answer.
-    pub result: Box<ResultMessage>,
+    pub result: Arc<ResultMessage>,
     /// The cost of the answer.
     pub cost: Cost,
     /// The warnings of the run or turn.
@@ -39,7 +41,7 @@ impl<T: Serialize> Serialize for Typed<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "typed_answer")?;
         object.field("value", &self.value)?;
-        object.field("result", &self.result)?;
+        object.field("result", &*self.result)?;
         object.field("cost", &self.cost)?;
         object.list("warnings", &self.warnings)?;
         object.end()
@@ -94,7 +96,7 @@ pub async fn query_as<T: DeserializeOwned + JsonSchema>(
     options: impl Into<Options>,
 ) -> Result<Typed<T>> {
     let mut stream = query(prompt, options.into().answer_as::<T>()).await?;
-    let (mut result, mut warnings, mut delay) = (None::<Box<ResultMessage>>, Vec::new(), None);
+    let (mut result, mut warnings, mut delay) = (None::<Arc<ResultMessage>>, Vec::new(), None);
     while let Some(item) = stream.next().await {
         let message = match item? {
             Item::Message(message) => message,
@@ -212,7 +214,7 @@ mod tests {
     fn typed_answer_serializes_with_its_value() {
         let result = serde_json::from_str(r#"{"type":"result","subtype":"success"}"#).unwrap();
         let (cost, warnings) = (Cost::default(), Vec::new());
-        let answer = Typed { value: vec![1, 2], result: Box::new(result), cost, warnings };
+        let answer = Typed { value: vec![1, 2], result: Arc::new(result), cost, warnings };
         let json = serde_json::to_value(&answer).unwrap();
         assert_eq!(json["type"], "typed_answer");
         assert_eq!(json["value"], serde_json::json!([1, 2]));

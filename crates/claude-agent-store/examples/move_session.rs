@@ -3,6 +3,8 @@
 //!
 //! Without arguments it uses a simulated CLI, with `--cli claude` the installed one.
 
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};

@@ -18,15 +18,16 @@ pub(crate) fn unescape(text: &str) -> Option<String> {
         if escape.is_empty() {
             return Some(resolved);
         }
-        let (character, length) = escaped(escape)?;
+        let (character, length) = escaped(escape.as_bytes())?;
         resolved.push(character);
         rest = &escape[length..];
     }
 }
 
-/// The character of the escape that the text begins with, and the length of the escape.
-fn escaped(escape: &str) -> Option<(char, usize)> {
-    let character = match escape.as_bytes().get(1)? {
+/// The character of the escape that the text begins with, and the length of the escape; `None` if it
+/// is not valid.
+pub(crate) fn escaped(escape: &[u8]) -> Option<(char, usize)> {
+    let character = match escape.get(1)? {
         b'n' => '\n',
         b'"' => '"',
         b'\\' => '\\',
@@ -40,7 +41,7 @@ fn escaped(escape: &str) -> Option<(char, usize)> {
             if let Some(character) = char::from_u32(first) {
                 return Some((character, 6));
             }
-            let second = unit(escape.get(6..)?.strip_prefix("\\u").map(|_| &escape[6..])?)?;
+            let second = unit(escape.get(6..).filter(|next| next.starts_with(br"\u"))?)?;
             let is_pair = (0xd800..0xdc00).contains(&first) && (0xdc00..0xe000).contains(&second);
             let code = 0x10000 + ((first & 0x3ff) << 10 | (second & 0x3ff));
             return char::from_u32(code).filter(|_| is_pair).map(|character| (character, 12));
@@ -51,8 +52,8 @@ fn escaped(escape: &str) -> Option<(char, usize)> {
 }
 
 /// The UTF-16 unit of an escape `\uXXXX`.
-fn unit(escape: &str) -> Option<u32> {
-    let digits = escape.as_bytes().get(2..6)?;
+fn unit(escape: &[u8]) -> Option<u32> {
+    let digits = escape.get(2..6)?;
     digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
 }
 

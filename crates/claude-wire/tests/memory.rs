@@ -150,4 +150,13 @@ fn long_line_is_read_within_its_own_size() {
     let (decoded, entry) = peak_of(|| Entry::decode(raw.clone()).unwrap());
     assert!(entry.prompt().is_some());
     assert!(decoded <= raw.len() + 64 * 1024, "{decoded} bytes besides the line itself");
+    let read = |buffer: &mut [u8], offset: u64| {
+        let from = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&raw[from..from + buffer.len()]);
+        true
+    };
+    // As from a file: what is decoded is in memory, not the line.
+    let (large, same) = peak_of(|| Entry::decode_large(raw.len() as u64, &read).unwrap());
+    assert_eq!(same.body, entry.body);
+    assert!(large <= raw.len() + 1024 * 1024, "{large} bytes without the line");
 }

@@ -7,6 +7,7 @@
 //! - [`linear`]: whether cost grows linearly with size.
 //! - [`compile`]: compile times of programs that use an SDK.
 //! - [`history`]: stored conversations, beside the official SDKs.
+//! - [`stores`]: session stores, beside those of the official SDKs.
 //! - [`table`]: the results as Markdown.
 
 pub mod compile;
@@ -15,5 +16,6 @@ pub mod linear;
 pub mod measure;
 pub mod row;
 pub mod spread;
+pub mod stores;
 pub mod subject;
 pub mod table;

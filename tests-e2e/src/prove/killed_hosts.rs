@@ -64,20 +64,26 @@ pub async fn count(
     harness.api().set_script(script());
     let mut rng = Rng::new(seed);
     let (mut count, mut acknowledged) = (Count::default(), Vec::new());
-    for round in 0..=rounds {
+    for round in 0..rounds * 10 {
         let prompt = format!("round-{round}");
         let task = task(harness, &prompt, round % 2)?;
         // The last host is not killed.
-        let kill_after =
-            (round < rounds).then(|| Duration::from_millis(rng.between(0, 1_500) as u64));
-        let (stored, killed) = play(host, &task, kill_after).await?;
+        let is_last = count.killed == rounds;
+        let kill_after = Duration::from_millis(rng.between(300, 2_000) as u64);
+        let (stored, killed) = play(host, &task, (!is_last).then_some(kill_after)).await?;
         count.killed += usize::from(killed);
         if stored {
-            acknowledged.push(prompt);
+            acknowledged.push(prompt.clone());
+        }
+        if is_last {
+            check(harness, &acknowledged, &prompt).await?;
+            break;
         }
     }
     count.acknowledged = acknowledged.len();
-    check(harness, &acknowledged, rounds).await?;
+    if count.killed < rounds {
+        return Err(format!("only {} hosts were killed", count.killed).into());
+    }
     let executed = fs::read_to_string(harness.project().join("executed")).unwrap_or_default();
     let lines: Vec<&str> = executed.lines().collect();
     let different: BTreeSet<&str> = lines.iter().copied().collect();
@@ -144,15 +150,14 @@ async fn play(
 async fn check(
     harness: &Harness,
     acknowledged: &[String],
-    rounds: usize,
+    last: &str,
 ) -> Result<(), Box<dyn Error>> {
-    let last = format!("round-{rounds}");
-    if acknowledged.last() != Some(&last) {
+    if acknowledged.last().map(String::as_str) != Some(last) {
         return Err("the last turn was not stored".into());
     }
     let requests = harness.api().requests();
     let request =
-        requests.iter().rev().find(|request| request.last_prompt().as_ref() == Some(&last));
+        requests.iter().rev().find(|request| request.last_prompt().as_deref() == Some(last));
     let seen = request.ok_or("the model was not asked")?.prompts();
     for prompt in acknowledged {
         let times = seen.iter().filter(|it| *it == prompt).count();

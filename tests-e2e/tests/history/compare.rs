@@ -1,11 +1,12 @@
 //! Brings the results of the SDKs into one form, and compares them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use claude_wire::transcript::{is_uuid, parse_timestamp};
+use claude_wire::transcript::{is_uuid, parse_timestamp, project_folder_name};
 use serde_json::{Map, Value, json};
 
 use crate::jobs::Job;
@@ -41,14 +42,24 @@ const NOT_IN_PYTHON: &[&str] =
 
 /// Returns the result of a job in a form that can be compared. Times after `start` are those of
 /// changes, and differ.
-pub(crate) fn normalized(job: &Job, result: &Value, other: Subject, start: SystemTime) -> Value {
+pub(crate) fn normalized(
+    job: &Job,
+    results: &[Value],
+    at: usize,
+    other: Subject,
+    start: SystemTime,
+) -> Value {
+    let result = &results[at];
     let start = start.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
     let start = i64::try_from(start).unwrap();
     let Some(value) = result.get("ok") else { return json!("an error") };
     match job.call {
-        "rename" | "tag" => json!(transcript(job, &job.session)),
+        "rename" | "tag" => transcripts(job),
+        "archive" | "unarchive" => json!(sidecars(job, start)),
+        "delete" => names(job, start),
         "fork" => {
-            let mut lines = fork(job, value.as_str().unwrap(), start);
+            let earlier = job.again.and_then(|again| results[at - again]["ok"].as_str());
+            let mut lines = fork(job, earlier, value.as_str().unwrap(), start);
             if other == Subject::Python {
                 for line in items(&mut lines) {
                     // Python writes the member always.
@@ -90,21 +101,75 @@ fn members(item: &mut Value, other: Subject, start: i64) {
     }
 }
 
-/// Returns the lines of a transcript, as text.
-fn transcript(job: &Job, session: &str) -> Vec<String> {
-    let bytes = fs::read(path(&job.config, session)).unwrap();
+/// Returns the transcripts of a session, line by line.
+fn transcripts(job: &Job) -> Value {
+    let all = paths(&job.config, &job.session).into_iter();
+    all.map(|path| (name(job, &path), json!(lines(&path)))).collect()
+}
+
+/// Returns the files and folders beside the transcripts of a session, with their contents.
+fn sidecars(job: &Job, start: i64) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let folders = fs::read_dir(job.config.join("projects")).unwrap();
+    let mut open: Vec<PathBuf> =
+        folders.map(|folder| folder.unwrap().path().join(&job.session)).collect();
+    while let Some(path) = open.pop() {
+        if let Ok(entries) = fs::read_dir(&path) {
+            found.insert(name(job, &path), json!("a directory"));
+            open.extend(entries.map(|entry| entry.unwrap().path()));
+        } else if let Ok(bytes) = fs::read(&path) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let mut value = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
+            rename(&mut value, &BTreeMap::new(), start);
+            found.insert(name(job, &path), value);
+        }
+    }
+    found
+}
+
+/// Returns the names of all files of a session that every SDK writes.
+fn names(job: &Job, start: i64) -> Value {
+    let sidecars = sidecars(job, start).into_keys().filter(|name| !name.ends_with("archived.json"));
+    let transcripts = paths(&job.config, &job.session);
+    transcripts.iter().map(|path| name(job, path)).chain(sidecars).collect()
+}
+
+fn name(job: &Job, path: &Path) -> String {
+    path.strip_prefix(&job.config).unwrap().to_str().unwrap().to_owned()
+}
+
+fn lines(transcript: &Path) -> Vec<String> {
+    let bytes = fs::read(transcript).unwrap();
     bytes.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into()).collect()
+}
+
+/// Returns the lines of a transcript, as text: of a copy, the one in the project of the job. Empty if
+/// the transcript was deleted later.
+fn transcript(job: &Job, session: &str) -> Vec<String> {
+    let all = paths(&job.config, session);
+    let name = job.directory.as_ref().map(|project| project_folder_name(project.to_str().unwrap()));
+    let is_own = |path: &&PathBuf| {
+        path.parent().and_then(Path::file_name).map(OsStr::to_str) == Some(name.as_deref())
+    };
+    all.iter().find(is_own).or(all.first()).map(|path| lines(path)).unwrap_or_default()
 }
 
 /// Returns the path of a transcript, in whatever project.
 pub(crate) fn path(config: &Path, session: &str) -> PathBuf {
-    let folders = fs::read_dir(config.join("projects")).unwrap();
-    let mut paths = folders.map(|folder| folder.unwrap().path().join(format!("{session}.jsonl")));
-    paths.find(|path| path.is_file()).unwrap()
+    paths(config, session).remove(0)
 }
 
-/// Returns the lines of a fork with every new ID replaced by that of the entry it was copied from.
-fn fork(job: &Job, id: &str, start: i64) -> Value {
+/// Returns the paths of a transcript and its copies, sorted.
+fn paths(config: &Path, session: &str) -> Vec<PathBuf> {
+    let folders = fs::read_dir(config.join("projects")).unwrap();
+    let paths = folders.map(|folder| folder.unwrap().path().join(format!("{session}.jsonl")));
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.is_file()).collect();
+    paths.sort();
+    paths
+}
+
+/// Returns the entries of a fork, and the names of its IDs: those of the entries they are copied from.
+fn entries(job: &Job, id: &str) -> (Vec<Value>, BTreeMap<String, String>) {
     let lines: Vec<Value> = transcript(job, id)
         .iter()
         .filter(|line| !line.is_empty())
@@ -118,15 +183,31 @@ fn fork(job: &Job, id: &str, start: i64) -> Value {
             names.insert(new.to_owned(), format!("copy of {old}"));
         }
     }
+    (lines, names)
+}
+
+/// Returns the lines of a fork with every new ID replaced by that of the entry it was copied from.
+/// `earlier` is the fork that it is a fork of.
+fn fork(job: &Job, earlier: Option<&str>, id: &str, start: i64) -> Value {
+    let (lines, mut names) = entries(job, id);
     let source = transcript(job, &job.session).join("\n");
+    if let Some(earlier) = earlier {
+        let (_, earlier_names) = entries(job, earlier);
+        for name in names.values_mut() {
+            if let Some(of) = name.strip_prefix("copy of ").and_then(|of| earlier_names.get(of)) {
+                *name = format!("copy of {of}");
+            }
+        }
+        names.extend(earlier_names);
+        names.insert(earlier.to_owned(), "the first fork".to_owned());
+    }
     let is_new = |id: &str| is_uuid(id) && !source.contains(id);
     let lines = lines.into_iter().map(|mut line| {
-        // An entry that is not copied has a new ID too, where another one refers to it.
-        if line["logicalParentUuid"]
-            .as_str()
-            .is_some_and(|id| !names.contains_key(id) && is_new(id))
-        {
-            line["logicalParentUuid"] = json!("not copied");
+        // An entry that is not copied has a new ID too, where others refer to it.
+        for member in ["logicalParentUuid", "compactMetadata"] {
+            if let Some(value) = line.get_mut(member) {
+                replace_texts(value, &|id| !names.contains_key(id) && is_new(id), "not copied");
+            }
         }
         if line.get("forkedFrom").is_none() && line.get("uuid").is_some() {
             line["uuid"] = json!("new");
@@ -135,6 +216,24 @@ fn fork(job: &Job, id: &str, start: i64) -> Value {
         line
     });
     lines.collect()
+}
+
+/// Replaces the texts for which `is_meant`, also inside of lists and objects.
+fn replace_texts(value: &mut Value, is_meant: &dyn Fn(&str) -> bool, by: &str) {
+    match value {
+        Value::String(text) if is_meant(text) => by.clone_into(text),
+        Value::Array(items) => {
+            for item in items {
+                replace_texts(item, is_meant, by);
+            }
+        }
+        Value::Object(members) => {
+            for item in members.values_mut() {
+                replace_texts(item, is_meant, by);
+            }
+        }
+        _ => {}
+    }
 }
 
 fn rename(value: &mut Value, names: &BTreeMap<String, String>, start: i64) {

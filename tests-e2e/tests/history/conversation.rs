@@ -100,6 +100,11 @@ impl<'a> Conversation<'a> {
         self.entry_at(tip.as_deref(), &uuid, kind, members);
         self.tip = Some(uuid.clone());
         self.path.push(uuid.clone());
+        if members.iter().any(|(name, _)| *name == "isMeta") {
+            self.has(Feature::MetaEnd);
+        } else if matches!(kind, "user" | "assistant") {
+            self.features.remove(&Feature::MetaEnd);
+        }
         uuid
     }
 
@@ -273,10 +278,7 @@ impl<'a> Conversation<'a> {
                 self.entry("user", &[text("injected"), ("isMeta", json!(true))]);
             }
             3 => {
-                self.has(Feature::SubagentLinks);
-                self.has(Feature::Progress);
-                let uuid = self.entry("progress", &[("data", json!({"step": 1}))]);
-                self.progress.insert(uuid);
+                self.progress();
             }
             4 => {
                 self.has(Feature::Team);
@@ -291,6 +293,14 @@ impl<'a> Conversation<'a> {
             }
             _ => self.local_command(),
         }
+    }
+
+    /// Appends an entry of progress, as older versions of the CLI did.
+    pub(crate) fn progress(&mut self) {
+        self.has(Feature::SubagentLinks);
+        self.has(Feature::Progress);
+        let uuid = self.entry("progress", &[("data", json!({"step": 1}))]);
+        self.progress.insert(uuid);
     }
 
     /// Appends the record of a command that the CLI ran itself, such as `/cost`.
@@ -344,9 +354,12 @@ impl<'a> Conversation<'a> {
         self.has(Feature::Compaction);
         let (boundary, summary) = (self.random.uuid(), self.random.uuid());
         let last = self.path.last().cloned();
-        let messages: Vec<String> =
-            self.path.iter().filter(|uuid| !self.progress.contains(*uuid)).cloned().collect();
-        let kept = messages.len().min(1 + self.random.below(3));
+        // Older versions of the CLI kept entries of progress too.
+        let with_progress = profile != Profile::Plain && self.random.chance(50);
+        let is_kept = |uuid: &&String| with_progress || !self.progress.contains(*uuid);
+        let messages: Vec<String> = self.path.iter().filter(is_kept).cloned().collect();
+        let most = if with_progress { 8 } else { 3 };
+        let kept = messages.len().min(1 + self.random.below(most));
         let kept: Vec<String> = messages[messages.len() - kept..].to_vec();
         let mut metadata = json!({"trigger": "manual", "preTokens": 9000});
         let mode =

@@ -106,7 +106,7 @@ impl Run {
         comparison: &mut Comparison,
     ) {
         let result = |one: Subject| {
-            normalized(&self.jobs[&one][at], &self.results[&one][at], subject, self.start)
+            normalized(&self.jobs[&one][at], &self.results[&one], at, subject, self.start)
         };
         let job = &self.jobs[&Subject::Ours][at];
         let folder = &self.folders[self.places[at]];

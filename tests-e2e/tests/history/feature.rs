@@ -55,6 +55,8 @@ pub(crate) enum Feature {
     AiTitle,
     /// A branch that the conversation left.
     Branch,
+    /// A conversation whose last message is metadata.
+    MetaEnd,
     /// An entry of a subagent beside the conversation.
     Aside,
     /// An entry of progress.

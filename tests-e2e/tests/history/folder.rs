@@ -31,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) project: PathBuf,
     pub(crate) transcript: Generated,
     pub(crate) agents: Vec<String>,
+    /// Other projects with a transcript of this ID.
+    pub(crate) copies: Vec<PathBuf>,
 }
 
 /// Returns what a recorded transcript has that an official SDK may treat differently.
@@ -70,6 +72,7 @@ impl Session {
         let ids = ids.collect();
         Self {
             agents: agents.collect(),
+            copies: Vec::new(),
             transcript: Generated {
                 bytes: bytes.to_owned(),
                 features: recorded_features(&String::from_utf8_lossy(bytes), &id, files),
@@ -108,6 +111,7 @@ impl Folder {
                 folder.sessions.push(session);
             }
         }
+        folder.add_extras(seed, work, &mut writer);
         folder
     }
 
@@ -135,7 +139,13 @@ impl Folder {
         folder
     }
 
-    fn session(&mut self, random: &mut Random, project: &Path, writer: &mut Writer<'_>) -> Session {
+    /// Writes a session and the files beside it.
+    pub(crate) fn session(
+        &mut self,
+        random: &mut Random,
+        project: &Path,
+        writer: &mut Writer<'_>,
+    ) -> Session {
         let id = random.uuid();
         let cwd = project.to_str().unwrap();
         let place = Path::new("projects").join(project_folder_name(cwd));
@@ -172,7 +182,7 @@ impl Folder {
             writer.minute += 1 + random.below(5) as u64;
         }
         writer.write(&place.join(format!("{id}.jsonl")), &transcript.bytes);
-        Session { id, project: project.to_owned(), transcript, agents }
+        Session { id, project: project.to_owned(), transcript, agents, copies: Vec::new() }
     }
 
     /// Ends some transcripts with the ID of an earlier session of the project that continues them.
@@ -245,13 +255,13 @@ impl Folder {
 }
 
 /// Writes every file into all copies of the folder.
-struct Writer<'a> {
+pub(crate) struct Writer<'a> {
     configs: &'a [PathBuf],
-    minute: u64,
+    pub(crate) minute: u64,
 }
 
 impl Writer<'_> {
-    fn write(&self, path: &Path, bytes: &[u8]) {
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8]) {
         let modified =
             SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000 + self.minute * 60);
         for config in self.configs {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::feature::{Feature, Profile};
-use crate::folder::Folder;
+use crate::folder::{Folder, Session};
 use crate::random::Random;
 
 /// A call of one function.
@@ -34,6 +34,9 @@ pub(crate) struct Job {
     pub(crate) text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) up_to: Option<String>,
+    /// Forks what the job so many before this one created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) again: Option<usize>,
 }
 
 impl Job {
@@ -57,7 +60,8 @@ impl Job {
 
     /// Whether the Python SDK has what the job asks for.
     pub(crate) fn is_for_python(&self) -> bool {
-        self.system.is_none() && self.programmatic.is_none()
+        let is_archive = matches!(self.call, "archive" | "unarchive");
+        self.system.is_none() && self.programmatic.is_none() && !is_archive
     }
 }
 
@@ -74,7 +78,7 @@ pub(crate) fn of(folder: &mut Folder, seed: u64) -> Vec<Job> {
         jobs.push(Job::new("list").within(project));
         jobs.push(Job { worktrees: Some(false), ..Job::new("list").within(project) });
     }
-    for session in &folder.sessions {
+    for session in folder.sessions.iter().filter(|session| session.copies.is_empty()) {
         let id = &session.id;
         jobs.push(Job::of("info", id));
         let project = random.pick(&folder.projects).clone();
@@ -89,11 +93,16 @@ pub(crate) fn of(folder: &mut Folder, seed: u64) -> Vec<Job> {
             jobs.push(job.page(1 + random.below(4), random.below(4)));
         }
     }
-    for session in &mut folder.sessions {
+    for session in folder.sessions.iter_mut().filter(|session| session.copies.is_empty()) {
         let id = &session.id;
         let ids = &session.transcript.ids;
         jobs.push(Job::of("fork", id));
-        for _ in 0..2 {
+        // Comparing megabytes line by line takes long.
+        let is_huge = session.transcript.bytes.len() > 1 << 20;
+        if !is_huge {
+            jobs.push(Job { again: Some(1), ..Job::of("fork", id) });
+        }
+        for _ in 0..if is_huge { 0 } else { 2 } {
             let up_to = Some(random.pick(ids).clone());
             jobs.push(Job { up_to, text: Some("Copy".to_owned()), ..Job::of("fork", id) });
         }
@@ -114,5 +123,56 @@ pub(crate) fn of(folder: &mut Folder, seed: u64) -> Vec<Job> {
     jobs.push(Job::of("info", &random.uuid()));
     jobs.push(Job::of("messages", "not-an-id"));
     jobs.push(Job { text: Some("x".to_owned()), ..Job::of("rename", &random.uuid()) });
+    archives_and_deletions(folder, &mut random, &mut jobs);
+    for session in folder.sessions.iter().filter(|session| !session.copies.is_empty()) {
+        copied(session, &mut random, &mut jobs);
+    }
     jobs
+}
+
+/// Archives some sessions and deletes others.
+fn archives_and_deletions(folder: &Folder, random: &mut Random, jobs: &mut Vec<Job>) {
+    for session in folder.sessions.iter().filter(|session| session.copies.is_empty()) {
+        let id = &session.id;
+        let job = |call| Job::of(call, id).within(&session.project);
+        match random.below(8) {
+            0 => jobs.extend([Job::of("archive", id), Job::of("info", id)]),
+            1 => jobs.extend([job("archive"), job("unarchive"), job("info")]),
+            2 => jobs.extend([Job::of("unarchive", id), Job::of("info", id)]),
+            3 => jobs.extend([job("delete"), job("info"), job("messages"), job("delete")]),
+            4 => jobs.extend([Job::of("delete", id), Job::of("subagents", id)]),
+            // Another project, which does not have it unless it is a worktree.
+            5 => {
+                let project: &PathBuf = random.pick(&folder.projects);
+                jobs.push(Job::of("delete", id).within(project));
+            }
+            _ => {}
+        }
+    }
+    jobs.extend(["archive", "unarchive", "delete"].map(|call| Job::of(call, &random.uuid())));
+    jobs.push(Job::of("delete", "not-an-id"));
+}
+
+/// Reads and changes copies of a session. Without a directory the TypeScript SDK takes the first one
+/// that the file system returns, so that nothing can be compared.
+fn copied(session: &Session, random: &mut Random, jobs: &mut Vec<Job>) {
+    let id = &session.id;
+    let projects = [&session.project, &session.copies[0]];
+    for project in projects {
+        jobs.push(Job::of("info", id).within(project));
+        jobs.push(Job::of("messages", id).within(project));
+        jobs.push(Job::of("fork", id).within(project));
+    }
+    let first = projects[random.below(2)];
+    jobs.push(Job { text: Some("Copied".to_owned()), ..Job::of("rename", id).within(first) });
+    jobs.push(Job { text: Some("copied".to_owned()), ..Job::of("tag", id).within(first) });
+    jobs.extend(projects.map(|project| Job::of("info", id).within(project)));
+    jobs.push(Job::of("archive", id));
+    if random.chance(50) {
+        jobs.push(Job::of("unarchive", id).within(first));
+    }
+    if random.chance(50) {
+        jobs.push(Job::of("delete", id).within(first));
+    }
+    jobs.extend(projects.map(|project| Job::of("info", id).within(project)));
 }

@@ -30,6 +30,9 @@ const calls = {
     }),
   rename: (job) => sdk.renameSession(job.session, job.text, { dir: job.directory }),
   tag: (job) => sdk.tagSession(job.session, job.text ?? null, { dir: job.directory }),
+  archive: (job) => sdk.archiveSession(job.session, { dir: job.directory }),
+  unarchive: (job) => sdk.unarchiveSession(job.session, { dir: job.directory }),
+  delete: (job) => sdk.deleteSession(job.session, { dir: job.directory }),
   fork: async (job) =>
     (
       await sdk.forkSession(job.session, {
@@ -40,14 +43,18 @@ const calls = {
     ).sessionId,
 };
 
+const results = [];
 for await (const line of createInterface({ input: process.stdin })) {
   const job = JSON.parse(line);
   process.env.CLAUDE_CONFIG_DIR = job.config;
+  if (job.again) job.session = results.at(-job.again).ok ?? "none";
   let result;
   try {
     result = { ok: (await calls[job.call](job)) ?? null };
   } catch (error) {
     result = { error: String(error?.message ?? error) };
   }
+  // Only forks are used by later jobs.
+  results.push(job.call === "fork" ? result : {});
   process.stdout.write(`${JSON.stringify(result)}\n`);
 }

@@ -65,6 +65,8 @@ def answer(job):
         return session_mutations.rename_session(session, job["text"], directory)
     if call == "tag":
         return session_mutations.tag_session(session, job.get("text"), directory)
+    if call == "delete":
+        return session_mutations.delete_session(session, directory)
     if call == "fork":
         fork = session_mutations.fork_session(
             session, directory, job.get("up_to"), job.get("text")
@@ -73,11 +75,16 @@ def answer(job):
     raise ValueError(f"unknown call {call}")
 
 
+results = []
 for line in sys.stdin:
     job = json.loads(line)
     os.environ["CLAUDE_CONFIG_DIR"] = job["config"]
+    if "again" in job:
+        job["session"] = results[-job["again"]].get("ok") or "none"
     try:
         result = {"ok": answer(job)}
     except Exception as error:
         result = {"error": f"{type(error).__name__}: {error}"}
+    # Only forks are used by later jobs.
+    results.append(result if job["call"] == "fork" else {})
     print(json.dumps(result))

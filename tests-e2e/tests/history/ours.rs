@@ -12,8 +12,15 @@ use serde_json::{Map, Value, json};
 
 use crate::jobs::Job;
 
-/// Runs a call; the result is in the member `ok` or `error`.
-pub(crate) async fn answer(job: &Job) -> Value {
+/// Runs a call; the result is in the member `ok` or `error`. `earlier` are the results of the jobs
+/// before this one.
+pub(crate) async fn answer(job: &Job, earlier: &[Value]) -> Value {
+    let mut job = job.clone();
+    if let Some(again) = job.again {
+        let created = earlier[earlier.len() - again]["ok"].as_str();
+        job.session = created.unwrap_or("none").to_owned();
+    }
+    let job = &job;
     match call(job).await {
         Ok(value) => json!({"ok": value}),
         // The official SDKs return nothing for a session that does not exist.
@@ -25,7 +32,7 @@ pub(crate) async fn answer(job: &Job) -> Value {
 }
 
 fn is_read(job: &Job) -> bool {
-    !matches!(job.call, "rename" | "tag" | "fork")
+    !matches!(job.call, "rename" | "tag" | "fork" | "archive" | "unarchive" | "delete")
 }
 
 async fn call(job: &Job) -> Result<Value> {
@@ -73,6 +80,18 @@ async fn call(job: &Job) -> Result<Value> {
             }
             json!(history.fork(&id, options).await?.as_str())
         }
+        "archive" => {
+            history.archive(&id).await?;
+            Value::Null
+        }
+        "unarchive" => {
+            history.unarchive(&id).await?;
+            Value::Null
+        }
+        "delete" => {
+            history.delete(&id).await?;
+            Value::Null
+        }
         other => panic!("unknown call {other}"),
     })
 }
@@ -109,7 +128,7 @@ fn info(info: &SessionInfo) -> Value {
 }
 
 async fn messages(stream: MessageStream, job: &Job) -> Result<Value> {
-    let mut stream = stream.skip(job.offset.unwrap_or_default());
+    let mut stream = stream.with_raw().skip(job.offset.unwrap_or_default());
     if let Some(limit) = job.limit.filter(|limit| *limit > 0) {
         stream = stream.take(limit);
     }
@@ -121,7 +140,7 @@ async fn messages(stream: MessageStream, job: &Job) -> Result<Value> {
 }
 
 fn message(message: &HistoryMessage) -> Value {
-    let raw: Value = serde_json::from_slice(message.entry.raw()).unwrap();
+    let raw: Value = serde_json::from_slice(message.entry.raw().unwrap()).unwrap();
     let mut shown = Map::new();
     let kind = match message.role {
         MessageRole::Assistant => "assistant",

@@ -12,7 +12,22 @@ impl Conversation<'_> {
             self.state("mode", &[("mode", json!("normal"))]);
         }
         let turns = 1 + self.random.below(7);
-        for _ in 0..turns {
+        self.turns(turns, profile);
+        if self.random.chance(6) {
+            self.padding(14, 1500);
+        }
+        for _ in 0..self.random.below(4) {
+            self.named_state(profile);
+        }
+        if profile == Profile::Damaged {
+            self.damage();
+        }
+        self.finish()
+    }
+
+    /// Appends turns, and what may be between them.
+    pub(crate) fn turns(&mut self, count: usize, profile: Profile) {
+        for _ in 0..count {
             self.prompt(profile);
             for _ in 0..self.random.below(3) {
                 self.hidden(profile);
@@ -22,6 +37,9 @@ impl Conversation<'_> {
             }
             if profile != Profile::Plain && self.random.chance(15) {
                 self.queued();
+            }
+            if profile != Profile::Plain && self.random.chance(15) {
+                self.progress();
             }
             match self.random.below(12) {
                 0 | 1 => self.branch(),
@@ -34,16 +52,6 @@ impl Conversation<'_> {
                 self.repeat();
             }
         }
-        if self.random.chance(6) {
-            self.padding();
-        }
-        for _ in 0..self.random.below(4) {
-            self.named_state(profile);
-        }
-        if profile == Profile::Damaged {
-            self.damage();
-        }
-        self.finish()
     }
 
     pub(crate) fn state(&mut self, kind: &str, members: &[(&str, Value)]) {
@@ -143,11 +151,11 @@ impl Conversation<'_> {
         self.push(&line);
     }
 
-    /// Appends more than the 64 KiB that lists read of either end.
-    fn padding(&mut self) {
+    /// Appends more than the 64 KiB that lists read of either end: so many entries with so many words.
+    pub(crate) fn padding(&mut self, entries: usize, words: usize) {
         self.has(Feature::Large);
-        let text = "padding ".repeat(1500);
-        for _ in 0..14 {
+        let text = "padding ".repeat(words);
+        for _ in 0..entries {
             self.entry("attachment", &[("attachment", json!({"type": "file", "content": text}))]);
         }
     }

@@ -38,7 +38,7 @@ impl Subject {
             None => support::run(async {
                 let mut results = Vec::with_capacity(jobs.len());
                 for job in jobs {
-                    results.push(ours::answer(job).await);
+                    results.push(ours::answer(job, &results).await);
                 }
                 results
             }),

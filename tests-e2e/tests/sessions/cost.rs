@@ -271,7 +271,7 @@ fn turn_ended_by_a_limit_reports_its_cost() {
         let outcome = turn(&session, "run it").await;
         assert!(outcome.result.is_error());
         assert_eq!(tokens(outcome.cost), (5_000, 50));
-        assert_eq!(outcome.result.usage.unwrap().input_tokens.unwrap(), 2_000);
+        assert_eq!(outcome.result.usage.clone().unwrap().input_tokens.unwrap(), 2_000);
         let outcome = turn(&session, "one").await;
         assert!(outcome.result.is_error());
         assert_eq!(outcome.cost, Cost::default());
@@ -367,7 +367,7 @@ fn query_cost_includes_all_of_its_results() {
             if let Item::Message(message) = item.unwrap()
                 && let claude_wire::Body::Result(result) = message.body
             {
-                total = result.total_cost_usd;
+                total = result.total_cost_usd.clone();
             }
         }
         let cost = stream.cost();

@@ -265,7 +265,7 @@ fn real_cli_applies_responses_for_models_commands_and_batches() {
         turn(&session, "/greet everybody").await;
         assert_eq!(requests(&harness), count, "the command did not reach the model");
         let outcome = turn(&session, "now fail").await;
-        assert_eq!(outcome.result.terminal_reason.unwrap().as_str(), "hook_stopped");
+        assert_eq!(outcome.result.terminal_reason.as_ref().unwrap().as_str(), "hook_stopped");
         assert_eq!(requests(&harness), count + 1, "the turn ended after the tool");
         session.stop().await.unwrap();
     });

@@ -80,7 +80,7 @@ fn hook_that_stops_the_turn_prevents_the_tool() {
             .allowed_tools(["Bash"])
             .on(PreToolUse, |_, _| async { HookResponse::new().stop("enough") });
         let outcome = one_turn(options).await;
-        let reason = outcome.result.terminal_reason.unwrap();
+        let reason = outcome.result.terminal_reason.as_ref().unwrap();
         assert_eq!(reason.as_str(), "hook_stopped");
         assert!(!has_file(&harness, "made"));
     });
@@ -202,7 +202,7 @@ fn stop_hook_can_continue_the_turn() {
             }
         });
         let outcome = one_turn(options).await;
-        assert_eq!(outcome.result.num_turns.unwrap().as_u64(), Some(2));
+        assert_eq!(outcome.result.num_turns.as_ref().unwrap().as_u64(), Some(2));
         assert!(model_received(&harness, "say it again"));
     });
 }

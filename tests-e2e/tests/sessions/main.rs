@@ -37,6 +37,7 @@ mod permissions;
 mod queue;
 mod replay;
 mod run_groups;
+mod store_contents;
 mod store_mirror;
 mod store_resume;
 mod stress;

@@ -1,7 +1,6 @@
 //! The registry of callbacks, and the dispatch of requests of the CLI.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +14,7 @@ use claude_wire::control::{
 use claude_wire::id::CallbackId;
 use claude_wire::launch::Problem;
 use claude_wire::session::{DeliveredPermissions, HookDenial, HookPlan, SessionLimits};
-use claude_wire::{Json, Number};
+use claude_wire::{Json, Map, Number};
 
 use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
 use crate::commands::CommandSender;
@@ -67,9 +66,9 @@ pub(crate) type CallResult = Result<Json, String>;
 /// What the session machine and the handshake need to know about the callbacks.
 #[derive(Debug)]
 pub(crate) struct HookPlans {
-    pub(crate) plans: BTreeMap<CallbackId, HookPlan>,
+    pub(crate) plans: Map<HookPlan>,
     /// The hooks of `initialize`; `None` without hooks.
-    pub(crate) matchers: Option<BTreeMap<String, Vec<HookMatcher>>>,
+    pub(crate) matchers: Option<Map<Vec<HookMatcher>>>,
     pub(crate) permission_timeout: Option<Duration>,
 }
 
@@ -157,8 +156,8 @@ impl Registry {
     }
 
     pub(crate) fn plan(&self) -> HookPlans {
-        let mut plans = BTreeMap::new();
-        let mut matchers: BTreeMap<String, Vec<HookMatcher>> = BTreeMap::new();
+        let mut plans = Map::new();
+        let mut matchers: Map<Vec<HookMatcher>> = Map::new();
         for (index, hook) in self.hooks.iter().enumerate() {
             let (id, target) = (hook_id(index), &hook.target);
             let timeout = target.timeout(self.hook_timeout);
@@ -168,8 +167,11 @@ impl Registry {
             // If blocking would make the model continue, the CLI must not block on its own.
             let blocks = fail_closed && HookDenial::for_event(&target.event).is_blocking();
             matcher.on_failure = blocks.then_some(OnFailure::Block);
-            matchers.entry(target.event.to_string()).or_default().push(matcher);
-            plans.insert(id, HookPlan::new(target.event.clone(), timeout, fail_closed));
+            match matchers.get_mut(&target.event) {
+                Some(matchers) => matchers.push(matcher),
+                None => drop(matchers.insert(target.event.as_ref(), vec![matcher])),
+            }
+            plans.insert(id.as_str(), HookPlan::new(target.event.clone(), timeout, fail_closed));
         }
         HookPlans {
             plans,

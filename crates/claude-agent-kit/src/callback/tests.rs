@@ -32,7 +32,7 @@ fn hook_ids_follow_the_order_of_registration() {
     let plans: Vec<_> = plan
         .plans
         .iter()
-        .map(|(id, plan)| (id.as_str(), &*plan.event, plan.timeout, plan.fail_closed))
+        .map(|(id, plan)| (id, &*plan.event, plan.timeout, plan.fail_closed))
         .collect();
     let millis = Duration::from_millis;
     assert_eq!(
@@ -194,8 +194,11 @@ async fn ignored_fields_of_raw_responses_are_reported() {
     });
     let reported = Arc::new(Mutex::new(Vec::new()));
     let kept = reported.clone();
-    let registry =
-        options.host.callbacks.on_ignored_fields(move |ignored| kept.lock().unwrap().push(ignored));
+    let registry = options
+        .host
+        .callbacks
+        .clone()
+        .on_ignored_fields(move |ignored| kept.lock().unwrap().push(ignored));
     let line = hook_line("hook_0", r#"{"hook_event_name":"Notification"}"#);
     let running = registry.call(call(&line)).unwrap();
     assert_eq!(finish(running).await.unwrap().text(), "{}");

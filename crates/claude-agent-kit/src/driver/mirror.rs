@@ -17,8 +17,8 @@ use tracing::Instrument as _;
 use crate::commands::CommandSender;
 use crate::panics;
 use crate::store::{
-    Append, MirrorStart, NewEntry, OwnedSessions, PrivateFolder, SessionKey, StoreError,
-    StoreErrorKind, Subpath, Target, limited, upload,
+    MirrorStart, NewEntry, OwnedSessions, PrivateFolder, SessionKey, StoreError, StoreErrorKind,
+    Stored, Subpath, Target, upload,
 };
 
 /// The time for the last entries of a CLI that did not exit regularly.
@@ -187,7 +187,7 @@ impl Shared {
         let store = &*self.target.options.store;
         let session = self.target.owned(sessions, &batch.key).await?;
         let epoch = session.epoch;
-        let occurrences = &mut session.stored(store, &batch.key).await?.occurrences;
+        let Stored { occurrences, summary, .. } = session.stored(store, &batch.key).await?;
         let entries = match &mut batch.entries {
             Some(entries) => entries,
             empty => {
@@ -196,7 +196,7 @@ impl Shared {
                 empty.insert(entries.collect::<Result<Vec<_>, _>>()?)
             }
         };
-        limited(store.append(&batch.key, Append::new(entries).epoch(epoch))).await?;
+        summary.append(store, &batch.key, epoch, entries).await?;
         *slot = None;
         Ok(())
     }

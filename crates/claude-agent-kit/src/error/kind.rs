@@ -167,7 +167,7 @@ error_kinds! {
     InvalidHistoryChange = "invalid_history_change" [],
     /// Another host has claimed the session in its [store](crate::store), so this run was stopped.
     Superseded = "superseded" [Resume],
-    /// The [store](crate::store) of the session failed, and the options stop the run then.
+    /// The [store](crate::store) of a session failed, and a call needs it or the options stop the run then.
     StoreFailed = "store_failed" [Resume],
     /// A session cannot be deleted because a CLI is using it.
     SessionLive = "session_live" [Retry],

@@ -18,6 +18,7 @@ use self::kind::Recovery;
 use crate::cli::CliVersion;
 use crate::diagnose::TEXT_BYTES;
 use crate::json_object::JsonObject;
+use crate::store::StoreError;
 
 /// An error of a run, a session or an operation: a kind to match on, facts to inspect, and a text.
 ///
@@ -149,7 +150,10 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         // A request that the API rejected for its content is rejected again.
         let is_rejected = self.api_status().is_some_and(|status| status < 500 && status != 408);
-        let may_help = self.kind().recovery().contains(&Recovery::Retry);
+        let source = self.inner.source.as_deref();
+        let store_error = source.and_then(|source| source.downcast_ref::<StoreError>());
+        let may_help = self.kind().recovery().contains(&Recovery::Retry)
+            || store_error.is_some_and(StoreError::is_retryable);
         may_help && !(self.kind() == ErrorKind::ApiError && is_rejected)
     }
 

@@ -15,6 +15,7 @@
 //! | [Cancellation and shutdown](cancellation) | cancel safety; shutting down a service |
 //! | [Limits](limits) | every limit and timeout with its option |
 //! | [History](history) | the conversations on disk: list, read, follow, change |
+//! | [Sessions that move](moving_sessions) | conversations in a store: resume on another machine, guarantees |
 //! | [Testing your agent](testing) | the simulated CLI, faults, recordings |
 //!
 //! The examples are doctests that run on the simulated CLI.
@@ -59,6 +60,9 @@ pub mod limits {}
 
 #[doc = include_str!("history.md")]
 pub mod history {}
+
+#[doc = include_str!("moving_sessions.md")]
+pub mod moving_sessions {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}

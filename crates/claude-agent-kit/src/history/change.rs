@@ -7,6 +7,7 @@ use std::path::Path;
 use claude_wire::transcript::{WINDOW, tag_line, title_line, with_leading_newline};
 
 use super::project::Located;
+use super::stored::StoredChange;
 use super::{History, Store, errors, file, live, time};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -26,6 +27,9 @@ impl History {
     /// The change is made or not made, never in part.
     pub async fn rename(&self, session_id: &SessionId, title: impl Into<String>) -> Result<()> {
         let (id, title) = (session_id.clone(), title.into());
+        if let Some(stored) = self.stored() {
+            return self.change_stored(stored, &id, StoredChange::Title(&title)).await;
+        }
         self.run(move |store, _| {
             let line = title_line(id.as_str(), &title);
             let line = line.map_err(|error| errors::invalid_change(&id, error))?;
@@ -43,6 +47,9 @@ impl History {
     /// # Cancel safety
     /// The change is made or not made, never in part.
     pub async fn tag(&self, session_id: &SessionId, tag: Option<&str>) -> Result<()> {
+        if let Some(stored) = self.stored() {
+            return self.change_stored(stored, session_id, StoredChange::Tag(tag)).await;
+        }
         let (id, tag) = (session_id.clone(), tag.map(str::to_owned));
         self.run(move |store, _| {
             let line = tag_line(id.as_str(), tag.as_deref());
@@ -78,6 +85,7 @@ impl History {
     }
 
     async fn set_archived(&self, session_id: &SessionId, archived: bool) -> Result<()> {
+        self.require_disk(if archived { "archive" } else { "unarchive" })?;
         let id = session_id.clone();
         self.run(move |store, _| {
             let copies = store.copies(&id)?;
@@ -112,6 +120,9 @@ impl History {
     /// # Cancel safety
     /// The deletion continues in the background.
     pub async fn delete(&self, session_id: &SessionId) -> Result<()> {
+        if let Some(stored) = self.stored() {
+            return self.delete_stored(stored, session_id).await;
+        }
         let id = session_id.clone();
         self.run(move |store, _| match live::process_of(&store.config, &id)? {
             Some(pid) => Err(errors::live(&id, pid)),
@@ -128,6 +139,9 @@ impl History {
     /// # Cancel safety
     /// The deletion continues in the background.
     pub async fn force_delete(&self, session_id: &SessionId) -> Result<()> {
+        if let Some(stored) = self.stored() {
+            return self.delete_stored(stored, session_id).await;
+        }
         let id = session_id.clone();
         self.run(move |store, _| delete(store, &id)).await
     }

@@ -7,6 +7,8 @@ use claude_wire::transcript::TranscriptError;
 
 use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
+use crate::store::write_session::failed_store;
+use crate::store::{SessionKey, StoreError};
 
 pub(crate) fn io(action: &str, path: &Path, error: io::Error) -> Error {
     let message = format!("cannot {action} \"{}\": {error}", path.display());
@@ -19,10 +21,14 @@ pub(crate) fn no_config_dir(home: &str) -> Error {
     Error::new(ErrorKind::InvalidOptions, message).with_help("use `History::at`")
 }
 
+pub(crate) fn not_a_session_id(id: &SessionId) -> Error {
+    let message = format!("\"{id}\" is not a session ID");
+    Error::new(ErrorKind::ConversationNotFound, message).with_help("pass a UUID")
+}
+
 pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path>) -> Error {
     if super::valid_id(id).is_none() {
-        let message = format!("\"{id}\" is not a session ID");
-        return Error::new(ErrorKind::ConversationNotFound, message).with_help("pass a UUID");
+        return not_a_session_id(id);
     }
     let place = match directory {
         Some(directory) => format!("for the directory \"{}\"", directory.display()),
@@ -31,6 +37,34 @@ pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path
     Error::new(ErrorKind::ConversationNotFound, format!("session {id} not found {place}"))
         .with_help("check the ID, the config directory and the working directory")
         .with(|facts| facts.session_id = Some(id.clone()))
+}
+
+pub(crate) fn not_in_store(key: &SessionKey) -> Error {
+    let (id, project, scope) = (key.session(), key.project(), key.scope());
+    let message =
+        format!("session {id} not found in the project {project:?} of the scope {scope:?}");
+    Error::new(ErrorKind::ConversationNotFound, message)
+        .with_help("check the ID, the scope, and the directory or the project of the history")
+        .with(|facts| facts.session_id = Some(id.clone()))
+}
+
+pub(crate) fn not_on_disk(call: &str) -> Error {
+    let message = format!("`{call}` is not possible in a session store");
+    Error::new(ErrorKind::Unsupported, message).with_help("use a history on disk")
+}
+
+pub(crate) fn no_project_folder(name: &str) -> Error {
+    let message = format!("the project {name:?} is not the name of a folder");
+    Error::new(ErrorKind::InvalidHistoryChange, message)
+        .with_help("set the directory of the copy with `History::for_directory`")
+}
+
+pub(crate) fn invalid_key(error: StoreError) -> Error {
+    Error::new(ErrorKind::InvalidOptions, error.to_string()).caused_by(error)
+}
+
+pub(crate) fn list_failed(error: StoreError) -> Error {
+    failed_store("cannot list sessions", error)
 }
 
 pub(crate) fn subagent_not_found(id: &SessionId, agent: &str) -> Error {

@@ -64,6 +64,7 @@ impl History {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn follow(&self, session_id: &SessionId) -> Result<Follow> {
+        self.require_disk("follow")?;
         let id = session_id.clone();
         let tail = self.run(move |store, _| {
             let path = store.require(&id)?.path;

@@ -7,7 +7,7 @@ use std::path::Path;
 use claude_wire::transcript::{Ends, Fork, ForkIds, Index};
 
 use super::project::Located;
-use super::stream::{Source, Span, SpanReader};
+use super::source::{Source, Span, SpanReader};
 use super::{CancelFlag, History, change, errors, file, session_info, time, transcript};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -54,12 +54,19 @@ impl History {
     /// # Cancel safety
     /// Stops without a copy, unless the copy was complete already.
     pub async fn fork(&self, session_id: &SessionId, options: ForkOptions) -> Result<SessionId> {
+        if let Some(stored) = self.stored() {
+            return self.fork_stored(stored, session_id, options).await;
+        }
         let id = session_id.clone();
         self.run(move |store, cancel| fork(&store.require(&id)?, &options, cancel)).await
     }
 }
 
-fn fork(located: &Located, options: &ForkOptions, cancel: &CancelFlag) -> Result<SessionId> {
+pub(super) fn fork(
+    located: &Located,
+    options: &ForkOptions,
+    cancel: &CancelFlag,
+) -> Result<SessionId> {
     let (source, index) = transcript::read(located, cancel)?;
     let new_id = crate::random::uuid();
     let title = match &options.title {

@@ -25,8 +25,8 @@ const MAX_SCAN: u64 = 16 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a filter does nothing until it is given to `History::list`"]
 pub struct ListFilter {
-    limit: Option<usize>,
-    offset: usize,
+    pub(super) limit: Option<usize>,
+    pub(super) offset: usize,
     include_worktrees: bool,
     include_programmatic: bool,
 }
@@ -112,6 +112,9 @@ impl History {
     /// # Cancel safety
     /// Cancel safe. Threads that read files stop after the file that they are reading.
     pub async fn list(&self, filter: ListFilter) -> Result<SessionPage> {
+        if let Some(stored) = self.stored() {
+            return self.list_stored(stored, filter).await;
+        }
         self.run(move |store, cancel| list(store, filter, cancel)).await
     }
 }

@@ -22,6 +22,7 @@ impl History {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn is_live(&self, session_id: &SessionId) -> Result<bool> {
+        self.require_disk("is_live")?;
         let id = session_id.clone();
         self.run(move |store, _| Ok(process_of(&store.config, &id)?.is_some())).await
     }

@@ -52,14 +52,18 @@
 //! test run finds.
 
 mod change;
+mod copy;
 pub(crate) mod errors;
 mod file;
 mod follow;
 mod fork;
+mod indexing;
 mod list;
 mod live;
 mod project;
 mod session_info;
+mod source;
+mod stored;
 mod stream;
 mod subagents;
 #[cfg(test)]
@@ -77,6 +81,9 @@ pub use claude_wire::transcript::{
     Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
 use claude_wire::transcript::{is_project_folder_override, is_uuid};
+pub use copy::SessionCopy;
+#[cfg(test)]
+pub(crate) use copy::both_on_disk;
 pub use follow::{Follow, FollowEvent};
 pub use fork::ForkOptions;
 pub use list::{ListFilter, SessionPage, SkippedFile};
@@ -101,6 +108,8 @@ const CONCURRENCY_LIMIT: usize = 8;
 #[derive(Clone)]
 pub struct History {
     store: Arc<Store>,
+    /// The store that has the sessions instead of the disk.
+    stored: Option<Arc<stored::StoredHistory>>,
     permits: Arc<Semaphore>,
 }
 
@@ -167,7 +176,8 @@ impl History {
     }
 
     fn with_store(store: Store) -> Self {
-        Self { store: Arc::new(store), permits: Arc::new(Semaphore::new(CONCURRENCY_LIMIT)) }
+        let permits = Arc::new(Semaphore::new(CONCURRENCY_LIMIT));
+        Self { store: Arc::new(store), stored: None, permits }
     }
 
     /// Restricts the handle to the sessions of a working directory, and of the other worktrees of its
@@ -175,12 +185,12 @@ impl History {
     #[must_use]
     pub fn for_directory(&self, directory: impl Into<PathBuf>) -> Self {
         let store = Store { directory: Some(directory.into()), ..(*self.store).clone() };
-        Self { store: Arc::new(store), permits: self.permits.clone() }
+        Self { store: Arc::new(store), ..self.clone() }
     }
 
-    /// Returns the config directory.
-    pub fn config_dir(&self) -> &Path {
-        &self.store.config
+    /// Returns the config directory; `None` for a history in a store.
+    pub fn config_dir(&self) -> Option<&Path> {
+        self.stored.is_none().then_some(&self.store.config)
     }
 
     /// Returns what a list shows of a session. `None` if there is no such session, or nothing to show
@@ -192,6 +202,9 @@ impl History {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn info(&self, session_id: &SessionId) -> Result<Option<SessionInfo>> {
+        if let Some(stored) = self.stored() {
+            return self.stored_info(stored, session_id).await;
+        }
         let id = session_id.clone();
         self.run(move |store, _| {
             let Some(located) = store.find(&id)? else { return Ok(None) };
@@ -240,6 +253,7 @@ impl fmt::Debug for History {
         f.debug_struct("History")
             .field("config_dir", &self.store.config)
             .field("directory", &self.store.directory)
+            .field("is_in_store", &self.stored.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -26,8 +26,8 @@ pub struct SessionInfo {
     pub summary: String,
     /// When the transcript was last written.
     pub last_modified: SystemTime,
-    /// The size of the transcript in bytes.
-    pub file_size: u64,
+    /// The size of the transcript in bytes; `None` in a store.
+    pub file_size: Option<u64>,
     /// The title that a user gave, or else the one that the model gave.
     pub custom_title: Option<String>,
     /// The first prompt, cut to 200 characters.
@@ -43,8 +43,8 @@ pub struct SessionInfo {
     /// Whether the session is archived; `None` if it never was. A prompt that is newer than the
     /// archiving ends it.
     pub archived: Option<bool>,
-    /// The transcript.
-    pub path: PathBuf,
+    /// The transcript; `None` in a store.
+    pub path: Option<PathBuf>,
 }
 
 /// Reads what a list shows of one session.
@@ -78,7 +78,7 @@ pub(super) fn from_ends(
         session_id: located.id.clone(),
         summary: info.summary,
         last_modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-        file_size: metadata.len(),
+        file_size: Some(metadata.len()),
         custom_title: info.custom_title,
         first_prompt: info.first_prompt,
         git_branch: info.git_branch,
@@ -86,7 +86,7 @@ pub(super) fn from_ends(
         tag: info.tag,
         created_at: info.created_at.and_then(time::from_millis),
         archived: if has_folder { archived(located, ends) } else { None },
-        path: located.path.clone(),
+        path: Some(located.path.clone()),
     })
 }
 

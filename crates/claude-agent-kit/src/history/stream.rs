@@ -2,36 +2,28 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::future::poll_fn;
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use claude_wire::transcript::{
-    Entry, EntryBody, EntryRef, Index, MessageList, MessageRef, MessageRole,
-};
+use claude_wire::transcript::{Entry, EntryBody, EntryRef, Index, MessageList, MessageRole};
 use futures_core::Stream;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 
-use super::{errors, file, join};
+use super::join;
+use super::source::{READ_BYTES, Source, Span, SpanReader};
 use crate::content::Content;
 use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
-
-/// How many bytes are read together at most; a larger entry is read and decoded alone.
-const READ_BYTES: usize = 256 * 1024;
-/// How many bytes are read at least where it is not known which entries follow.
-const NEAR_BYTES: usize = 64 * 1024;
 
 /// A message of a stored conversation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HistoryMessage {
-    /// The entry of the transcript, with its `uuid`, `parentUuid`, timestamp and raw JSON.
+    /// The entry of the transcript, with its `uuid`, `parentUuid` and timestamp. Its bytes are kept on
+    /// request, see [`MessageStream::with_raw`].
     pub entry: Entry,
     /// As what the entry is shown.
     pub role: MessageRole,
@@ -61,45 +53,6 @@ impl HistoryMessage {
             }
             _ => self.entry.prompt(),
         }
-    }
-}
-
-/// An open transcript.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub(super) file: File,
-    pub(super) path: PathBuf,
-}
-
-/// Where an entry is, and as what it is shown.
-#[derive(Clone, Copy)]
-pub(super) struct Span {
-    offset: u64,
-    length: u32,
-    role: Option<MessageRole>,
-    is_local_command: bool,
-}
-
-impl Span {
-    /// Moves the span by the offset of the part of the file that was indexed.
-    pub(super) fn shifted(mut self, by: u64) -> Self {
-        self.offset += by;
-        self
-    }
-}
-
-impl From<EntryRef> for Span {
-    fn from(entry: EntryRef) -> Self {
-        // An index has no entries above 1 GiB.
-        let length = u32::try_from(entry.len()).unwrap_or(u32::MAX);
-        Self { offset: entry.offset(), length, role: None, is_local_command: false }
-    }
-}
-
-impl From<MessageRef> for Span {
-    fn from(message: MessageRef) -> Self {
-        let is_local_command = message.is_local_command;
-        Self { role: Some(message.role), is_local_command, ..Self::from(message.entry) }
     }
 }
 
@@ -138,60 +91,6 @@ impl Places {
     }
 }
 
-/// Reads entries by their places, several with one read where they are near to each other.
-#[derive(Default)]
-pub(super) struct SpanReader {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl SpanReader {
-    /// Returns the bytes of an entry.
-    ///
-    /// # Errors
-    /// [`HistoryIo`](crate::ErrorKind::HistoryIo), also when the file is shorter than it was.
-    pub(super) fn read(&mut self, source: &Source, span: Span) -> Result<&[u8]> {
-        if !self.has(span) {
-            self.fill(source, span, (span.length as usize).max(NEAR_BYTES))?;
-        }
-        self.get(span).ok_or_else(|| errors::changed(&source.path))
-    }
-
-    /// Reads this many bytes from the start of an entry on.
-    fn fill(&mut self, source: &Source, span: Span, length: usize) -> Result<()> {
-        self.start = span.offset;
-        // A buffer that one large entry needed is not kept.
-        if self.bytes.capacity() > 2 * READ_BYTES {
-            self.bytes = Vec::new();
-        }
-        self.bytes.resize(length, 0);
-        let read = file::read_at(&source.file, &mut self.bytes, span.offset);
-        let read = read.inspect_err(|_| self.bytes.clear());
-        let read = read.map_err(|error| errors::io("read", &source.path, error))?;
-        self.bytes.truncate(read);
-        Ok(())
-    }
-
-    fn has(&self, span: Span) -> bool {
-        self.get(span).is_some()
-    }
-
-    fn get(&self, span: Span) -> Option<&[u8]> {
-        let from = usize::try_from(span.offset.checked_sub(self.start)?).ok()?;
-        self.bytes.get(from..from.checked_add(span.length as usize)?)
-    }
-
-    pub(super) fn decode(&mut self, source: &Source, span: Span) -> Result<Entry> {
-        self.read(source, span)?;
-        self.decode_buffered(source, span)
-    }
-
-    fn decode_buffered(&self, source: &Source, span: Span) -> Result<Entry> {
-        let bytes = self.get(span).ok_or_else(|| errors::changed(&source.path))?;
-        decode_bytes(source, Bytes::copy_from_slice(bytes))
-    }
-}
-
 type Decoded = Result<(Entry, Span)>;
 
 /// The part that streams of entries and of messages share.
@@ -204,6 +103,8 @@ pub(super) struct Spans {
     /// The next item that is returned.
     position: usize,
     end: usize,
+    /// Whether entries keep their bytes.
+    keep_raw: bool,
     reader: SpanReader,
     /// The first item behind `reader`.
     covered_until: usize,
@@ -238,6 +139,7 @@ impl Spans {
             places,
             position: 0,
             end,
+            keep_raw: false,
             reader,
             covered_until: 0,
             spare,
@@ -260,13 +162,14 @@ impl Spans {
         }
         let Some(span) = self.places.get(self.position) else { return Poll::Ready(None) };
         let entry = if self.reader.has(span) {
-            self.reader.decode_buffered(&self.source, span)
+            self.reader.decode_buffered(&self.source, span, self.keep_raw)
         } else {
             match join(ready!(self.poll_fetch(span, context))) {
                 Ok(Fetched::Bytes(reader, result)) => {
                     self.spare = std::mem::replace(&mut self.reader, reader);
                     self.read_ahead();
-                    result.and_then(|()| self.reader.decode_buffered(&self.source, span))
+                    let decode = || self.reader.decode_buffered(&self.source, span, self.keep_raw);
+                    result.and_then(|()| decode())
                 }
                 Ok(Fetched::Entry(entry)) => *entry,
                 Err(error) => {
@@ -305,7 +208,7 @@ impl Spans {
         let position = self.covered_until;
         if position < self.end
             && let Some(span) = self.places.get(position)
-            && span.length as usize <= READ_BYTES
+            && !span.is_large()
         {
             self.pending = Some(self.fetch(position, span));
         }
@@ -316,9 +219,10 @@ impl Spans {
         let next = (position..self.end).map_while(|at| self.places.get(at));
         let (length, count) = extent(span, next);
         let (source, mut reader) = (self.source.clone(), std::mem::take(&mut self.spare));
+        let keep_raw = self.keep_raw;
         let task = self.runtime.spawn_blocking(move || {
-            if span.length as usize > READ_BYTES {
-                return Fetched::Entry(Box::new(decode_alone(&source, span)));
+            if span.is_large() {
+                return Fetched::Entry(Box::new(source.decode_large(span, keep_raw)));
             }
             let result = reader.fill(&source, span, length);
             Fetched::Bytes(reader, result)
@@ -335,18 +239,6 @@ fn extent(first: Span, next: impl Iterator<Item = Span>) -> (usize, usize) {
         usize::try_from(end).ok().filter(|end| *end <= READ_BYTES)
     });
     ends.fold((first.length as usize, 0), |(length, count), end| (length.max(end), count + 1))
-}
-
-/// Decodes an entry from memory of its own, which the entry keeps.
-fn decode_alone(source: &Source, span: Span) -> Result<Entry> {
-    let mut reader = SpanReader::default();
-    reader.fill(source, span, span.length as usize)?;
-    reader.read(source, span)?;
-    decode_bytes(source, Bytes::from(reader.bytes))
-}
-
-fn decode_bytes(source: &Source, bytes: Bytes) -> Result<Entry> {
-    Entry::decode(bytes).map_err(|error| errors::changed(&source.path).caused_by(error))
 }
 
 /// The parents of a subagent.
@@ -366,9 +258,10 @@ pub(super) fn message(entry: Entry, span: Span, parents: &Parents) -> HistoryMes
     }
 }
 
-/// A stream of raw entries, decoded while they are consumed.
+/// A stream of entries, decoded while they are consumed.
 ///
-/// Holds the index of the transcript, and reads at most 256 KiB ahead. An `Err` concerns one entry; the stream continues behind it.
+/// Holds the index of the transcript and one entry, and reads at most 256 KiB ahead. An `Err` concerns
+/// one entry; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct EntryStream {
     spans: Spans,
@@ -376,7 +269,8 @@ pub struct EntryStream {
 
 /// A stream of the messages of a conversation, decoded while they are consumed.
 ///
-/// Holds the index of the transcript and four bytes per message, and reads at most 256 KiB ahead. An `Err` concerns one message; the stream continues behind it.
+/// Holds the index of the transcript, four bytes per message and one message, and reads at most 256 KiB
+/// ahead. An `Err` concerns one message; the stream continues behind it.
 #[must_use = "streams do nothing unless polled"]
 pub struct MessageStream {
     spans: Spans,
@@ -419,6 +313,13 @@ macro_rules! history_stream {
             /// Ends the stream after this many items.
             pub fn take(mut self, count: usize) -> Self {
                 self.spans.take(count);
+                self
+            }
+
+            /// Keeps the exact bytes of each entry, for [`Entry::raw`]. They need as much memory as what
+            /// is decoded from them. Default: they are not kept.
+            pub fn with_raw(mut self) -> Self {
+                self.spans.keep_raw = true;
                 self
             }
 

@@ -29,8 +29,8 @@ pub struct SubagentInfo {
     pub tool_use_id: Option<ToolUseId>,
     /// The subagent that started this one, if it was not the main agent.
     pub parent_agent_id: Option<AgentId>,
-    /// The transcript.
-    pub path: PathBuf,
+    /// The transcript; `None` in a store.
+    pub path: Option<PathBuf>,
 }
 
 impl History {
@@ -43,6 +43,9 @@ impl History {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn subagents(&self, session_id: &SessionId) -> Result<Vec<SubagentInfo>> {
+        if let Some(stored) = self.stored() {
+            return self.stored_subagents(stored, session_id).await;
+        }
         let id = session_id.clone();
         self.run(move |store, _| list(&store.require(&id)?)).await
     }
@@ -61,13 +64,17 @@ impl History {
         session_id: &SessionId,
         agent_id: &AgentId,
     ) -> Result<Transcript> {
+        if let Some(stored) = self.stored() {
+            return self.open_stored(stored, session_id, Some(agent_id)).await;
+        }
         let (id, agent) = (session_id.clone(), agent_id.clone());
         let read = self.run(move |store, cancel| {
             let found = list(&store.require(&id)?)?;
-            let Some(info) = found.into_iter().find(|info| info.agent_id == agent) else {
+            let found = found.into_iter().find(|info| info.agent_id == agent);
+            let Some((info, path)) = found.and_then(|info| Some((info.clone(), info.path?))) else {
                 return Err(errors::subagent_not_found(&id, agent.as_str()));
             };
-            let (source, index) = transcript::read(&Located { id, path: info.path }, cancel)?;
+            let (source, index) = transcript::read(&Located { id, path }, cancel)?;
             Ok((source, index, Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id }))
         });
         let (source, index, parents) = read.await?;
@@ -115,16 +122,19 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<SubagentInfo>) -> Result
             .filter(|agent| !agent.is_empty());
         match agent {
             _ if kind.is_dir() && depth < MAX_DEPTH => collect(&entry.path(), depth + 1, found)?,
-            Some(agent) if kind.is_file() => found.push(info(agent, entry.path())),
+            Some(agent) if kind.is_file() => {
+                let sidecar = session_info::sidecar(&entry.path().with_extension("meta.json"));
+                found.push(info(agent, &sidecar.unwrap_or_default(), Some(entry.path())));
+            }
             _ => {}
         }
     }
     Ok(())
 }
 
-fn info(agent: &str, path: PathBuf) -> SubagentInfo {
-    let sidecar = session_info::sidecar(&path.with_extension("meta.json")).unwrap_or_default();
-    let text = |name: &str| sidecar.get(name).and_then(Value::as_str);
+/// Returns what the metadata of a subagent says.
+pub(super) fn info(agent: &str, metadata: &Value, path: Option<PathBuf>) -> SubagentInfo {
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str);
     let is_id = |id: &&str, others: &str| {
         (1..=128).contains(&id.len())
             && id.chars().all(|it| it.is_ascii_alphanumeric() || others.contains(it))

@@ -6,19 +6,15 @@ use std::sync::Arc;
 
 use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef};
 
+use super::indexing::index;
 use super::project::Located;
-use super::stream::{
-    self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Source, Span, SpanReader,
-    Spans,
-};
+use super::source::{Source, Span, SpanReader};
+use super::stream::{self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Spans};
 use super::{CancelFlag, History, errors, file};
 use crate::driver::require_runtime;
 use crate::error::Result;
 use crate::id::SessionId;
 
-/// How many bytes are indexed between two looks at whether the caller is gone. Not more, because glibc
-/// keeps up to twice the largest block that was freed in every thread.
-const CHUNK_BYTES: usize = 256 * 1024;
 /// How many bytes of the end are read first for the last messages.
 const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
 
@@ -47,6 +43,9 @@ impl History {
     /// # Cancel safety
     /// Cancel safe. The thread that reads the file stops within 256 KiB.
     pub async fn open(&self, session_id: &SessionId) -> Result<Transcript> {
+        if let Some(stored) = self.stored() {
+            return self.open_stored(stored, session_id, None).await;
+        }
         let id = session_id.clone();
         let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
         let (source, index) = read.await?;
@@ -108,6 +107,9 @@ impl History {
         count: usize,
         filter: MessageFilter,
     ) -> Result<Vec<HistoryMessage>> {
+        if let Some(stored) = self.stored() {
+            return self.last_stored_messages(stored, session_id, count, filter).await;
+        }
         let id = session_id.clone();
         self.run(move |store, cancel| last(&store.require(&id)?, count, filter, cancel)).await
     }
@@ -130,9 +132,9 @@ impl Transcript {
         &self.session_id
     }
 
-    /// Returns the path of the file.
-    pub fn path(&self) -> &Path {
-        &self.source.path
+    /// Returns the path of the file; `None` for a transcript in a store.
+    pub fn path(&self) -> Option<&Path> {
+        self.history.stored().is_none().then_some(&self.source.path)
     }
 
     /// Returns the index of the entries.
@@ -238,27 +240,6 @@ fn open(located: &Located) -> Result<(Source, u64)> {
         Ok((file, metadata)) => Ok((Source { file, path }, metadata.len())),
         Err(error) => Err(errors::io("open the transcript", &path, error)),
     }
-}
-
-/// Indexes a part of a file. Offsets in the index count from `start`.
-fn index(source: &Source, start: u64, end: u64, cancel: &CancelFlag) -> Result<Index> {
-    let mut index = Index::new();
-    let mut chunk = vec![0; CHUNK_BYTES.min(usize::try_from(end - start).unwrap_or(CHUNK_BYTES))];
-    let mut offset = start;
-    // What is appended meanwhile is not read, so that this ends.
-    while offset < end {
-        cancel.check()?;
-        let wanted = chunk.len().min(usize::try_from(end - offset).unwrap_or(CHUNK_BYTES));
-        let read = file::read_at(&source.file, &mut chunk[..wanted], offset)
-            .map_err(|error| errors::io("read", &source.path, error))?;
-        if read == 0 {
-            break;
-        }
-        index.feed(&chunk[..read]);
-        offset += read as u64;
-    }
-    index.finish();
-    Ok(index)
 }
 
 /// Reads the last messages from a part at the end of the file that is enlarged as needed.

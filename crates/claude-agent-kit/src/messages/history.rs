@@ -6,9 +6,12 @@ use std::path::Path;
 use claude_wire::transcript::TranscriptError;
 
 use super::Messages;
-use crate::history::errors;
+use crate::history::{both_on_disk, errors};
 use crate::id::SessionId;
 use crate::options::conversation::other_project;
+use crate::store::upload::timed_out;
+use crate::store::write_session::{exists, out_of_order, store_failed};
+use crate::store::{SessionKey, StoreError, StoreErrorKind, Subpath};
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("History");
@@ -27,6 +30,25 @@ pub(super) fn add(messages: &mut Messages) {
     messages.error(&errors::live(&id, 4711));
     messages.error(&errors::invalid_change(&id, TranscriptError::EmptyTitle));
     messages.error(&errors::runtime_gone());
+    add_stored(messages, &id, path);
     messages.error(&other_project(&id, Some("/srv".to_owned()), path));
     messages.error(&other_project(&id, None, path));
+}
+
+/// Errors of the history in a store, and of copies.
+fn add_stored(messages: &mut Messages, id: &SessionId, path: &Path) {
+    let key = SessionKey::new("tenant", "-srv", id.clone()).unwrap();
+    messages.error(&errors::not_in_store(&key));
+    messages.error(&errors::not_on_disk("archive"));
+    messages.error(&errors::no_project_folder("a/b"));
+    messages.error(&errors::invalid_key(SessionKey::new("", "-srv", id.clone()).unwrap_err()));
+    let down = StoreError::new(StoreErrorKind::Unavailable, "connection refused");
+    messages.error(&errors::list_failed(down));
+    for action in ["load", "copy", "change", "delete", "find"] {
+        messages.error(&store_failed(action, &key, timed_out()));
+    }
+    messages.error(&store_failed("load", &key, out_of_order()));
+    messages.error(&store_failed("load", &key, Subpath::new("..").unwrap_err()));
+    messages.error(&exists(id, path));
+    messages.error(&both_on_disk(id));
 }

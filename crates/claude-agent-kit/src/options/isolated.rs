@@ -101,7 +101,7 @@ mod tests {
         let below = ["HOME", "USERPROFILE", "TMPDIR", "TEMP", "CLAUDE_CODE_TMPDIR"];
         let env = &options.settings.env;
         let found: Vec<&str> =
-            below.iter().filter_map(|name| env.get(*name)).map(Secret::expose).collect();
+            below.iter().filter_map(|name| env.get(name)).map(Secret::expose).collect();
         assert_eq!(found, [expected.to_str().unwrap(); 3]);
         assert_eq!(env["CLAUDE_CONFIG_DIR"].expose(), expected.join(".claude").to_str().unwrap());
         assert_eq!(Options::isolated("agents/7").settings.cwd, Some(expected));

@@ -25,6 +25,8 @@ use std::fmt;
 
 use claude_wire::launch::Settings;
 
+use crate::copy_on_write::CopyOnWrite;
+
 pub use conversation::Conversation;
 pub use environment::{ExtraArg, SettingSources};
 pub use host::{Background, VersionCheck};
@@ -60,11 +62,11 @@ pub(crate) use settings_file::read as read_settings;
 #[must_use = "setters return the changed value"]
 pub struct Options {
     /// Options that are sent to the CLI.
-    pub(crate) settings: Settings,
+    pub(crate) settings: CopyOnWrite<Settings>,
     /// Options that are not sent to the CLI.
-    pub(crate) host: HostOptions,
+    pub(crate) host: CopyOnWrite<HostOptions>,
     /// The source of each value.
-    pub(crate) origins: Origins,
+    pub(crate) origins: CopyOnWrite<Origins>,
 }
 
 impl Options {
@@ -115,9 +117,9 @@ impl fmt::Debug for Options {
     /// Omits prompts, values of variables, headers and values of extra flags.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
-            .field("settings", &self.settings)
-            .field("host", &self.host)
-            .field("origins", &self.origins)
+            .field("settings", &*self.settings)
+            .field("host", &*self.host)
+            .field("origins", &*self.origins)
             .finish()
     }
 }
@@ -146,7 +148,7 @@ mod tests {
         let mut expected = Settings::default();
         change(&mut expected);
         let Options { settings, .. } = options;
-        assert_eq!(settings, expected);
+        assert_eq!(*settings, expected);
     }
 
     fn object() -> Json {
@@ -203,7 +205,7 @@ mod tests {
             s.environment = EnvironmentPolicy::Clean;
         });
         check(new().env("K", "v").env("L", "w").env("K", "x"), |s| {
-            s.env = [("K".into(), "x".into()), ("L".into(), "w".into())].into();
+            s.env = [("K", "x".into()), ("L", "w".into())].into();
         });
         check(new().add_arg("one").add_arg(("two", "2")), |s| {
             s.extra_args = vec![("one".into(), None), ("two".into(), Some("2".into()))];
@@ -252,7 +254,7 @@ mod tests {
             s.plugin_delivery = PluginDelivery::Handshake;
         });
         check(new().tool_aliases([("Run", "Bash")]), |s| {
-            s.tool_aliases = [("Run".into(), "Bash".into())].into();
+            s.tool_aliases = [("Run", "Bash".into())].into();
         });
         check(new().question_preview("html"), |s| s.question_preview = Some(PreviewFormat::Html));
         check(new().permission_prompts("none"), |s| {
@@ -338,7 +340,7 @@ mod tests {
     fn what_is_not_asked_for_has_the_defaults_of_the_specification() {
         const MIB: usize = 1024 * 1024;
         let Options { settings, host, .. } = Options::new();
-        assert_eq!(settings, Settings::default());
+        assert_eq!(*settings, Settings::default());
         assert_eq!(host.max_line_bytes, 64 * MIB);
         assert_eq!(host.max_unwritten_bytes, 16 * MIB);
         assert_eq!((host.backlog.soft, host.backlog.hard), (16 * MIB, 256 * MIB));

@@ -41,10 +41,11 @@
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
 //! ```
 
+pub(crate) mod batch;
 mod entry;
 mod error;
 #[cfg(test)]
-mod faulty;
+pub(crate) mod faulty;
 mod key;
 mod local;
 mod memory;
@@ -55,6 +56,7 @@ mod private_folder;
 pub(crate) mod recover;
 mod request;
 pub(crate) mod restore;
+mod summary;
 pub(crate) mod upload;
 pub(crate) mod write_session;
 
@@ -75,7 +77,7 @@ pub use request::{
 
 pub(crate) use private_folder::PrivateFolder;
 pub(crate) use restore::{MirrorStart, restore};
-pub(crate) use upload::{LocalFile, OwnedSessions, Target, limited};
+pub(crate) use upload::{LocalFile, OwnedSessions, Stored, Target};
 
 /// The future returned by the methods of a [`SessionStore`].
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

@@ -43,7 +43,8 @@ impl Place {
         let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         let is_folder_chosen = given.is_some();
         let config = match given {
-            Some(config) => config,
+            // The CLI resolves a relative path from its working directory.
+            Some(config) => settings.cwd.as_deref().unwrap_or(Path::new("")).join(config),
             None => match variable(home) {
                 Some(home) => Path::new(&home).join(".claude"),
                 None => return Err(errors::no_config_dir(home)),

@@ -34,7 +34,8 @@ use crate::warning::{Warning, WarningCode};
 const GIVE_UP: Duration = Duration::from_secs(30);
 
 /// The first and the longest delay between attempts.
-const DELAYS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// What the mirror of a run starts with.
 #[derive(Debug)]
@@ -86,13 +87,13 @@ impl Restorer<'_> {
     /// Tries again while the store fails.
     async fn run(&self) -> Result<Restored> {
         let began = Instant::now();
-        let mut delay = DELAYS.0;
+        let mut delay = FIRST_DELAY;
         loop {
             match self.attempt().await {
                 Err(error) if is_retryable(&error) && began.elapsed() + delay < GIVE_UP => {
                     tracing::debug!("the store failed, trying again: {error}");
                     tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(DELAYS.1);
+                    delay = (delay * 2).min(MAX_DELAY);
                 }
                 result => return result,
             }

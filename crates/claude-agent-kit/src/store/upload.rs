@@ -19,7 +19,8 @@ use super::error::{StoreError, StoreErrorKind};
 use super::key::{Epoch, Sequence, SessionKey, Subpath};
 use super::options::StoreOptions;
 use super::private_folder::PrivateFolder;
-use super::request::{Append, Load};
+use super::request::Load;
+use super::summary::SessionSummary;
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -77,6 +78,9 @@ impl OwnedSession {
         store: &dyn SessionStore,
         key: &SessionKey,
     ) -> Result<&mut Stored, StoreError> {
+        if self.stored.as_ref().is_some_and(|stored| stored.summary.is_outdated()) {
+            self.stored = None;
+        }
         match &mut self.stored {
             Some(stored) => Ok(stored),
             empty => Ok(empty.insert(Stored::load(store, key).await?)),
@@ -88,6 +92,7 @@ impl OwnedSession {
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) occurrences: Occurrences,
+    pub(crate) summary: SessionSummary,
     positions: HashMap<Option<Subpath>, Position>,
 }
 
@@ -113,6 +118,7 @@ impl Stored {
             let page = limited(store.load(key, Load::all().after(after))).await?;
             for entry in &page.entries {
                 stored.occurrences.count(entry);
+                stored.summary.add(entry);
                 let position = stored.positions.entry(entry.subpath.clone()).or_default();
                 if entry.text.starts_with(METADATA) {
                     position.metadata = Some(entry.text.clone());
@@ -159,7 +165,7 @@ impl Target {
         let LocalFile { key, subpath, path, metadata } = file;
         let session = self.owned(sessions, key).await?;
         let epoch = session.epoch;
-        let Stored { occurrences, positions } = session.stored(store, key).await?;
+        let Stored { occurrences, summary, positions } = session.stored(store, key).await?;
         let position = positions.entry(subpath.clone()).or_default();
         let mut count = 0;
         loop {
@@ -179,7 +185,7 @@ impl Target {
                 })
                 .collect();
             if !entries.is_empty() {
-                limited(store.append(key, Append::new(&entries).epoch(epoch))).await?;
+                summary.append(store, key, epoch, &entries).await?;
             }
             count += entries.len();
             *position = Position { metadata: metadata.or(position.metadata.take()), ..next };
@@ -287,7 +293,7 @@ impl LineReader {
 }
 
 /// Returns whether the CLI reports such a line: all except empty ones and the records of API requests.
-fn is_mirrored(line: &str) -> bool {
+pub(crate) fn is_mirrored(line: &str) -> bool {
     if line.is_empty() {
         return false;
     }

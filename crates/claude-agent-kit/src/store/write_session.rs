@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::future::Future;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -14,15 +12,13 @@ use super::SessionStore;
 use super::entry::StoredEntry;
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{Sequence, SessionKey, Subpath};
-use super::request::{EntryPage, Load};
+use super::request::{EntryPage, Load, LoadScope};
+use super::upload::limited;
 use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
 use crate::private_file;
-
-/// The time after which a request that the store does not answer counts as failed.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The start of an entry with the metadata of a subagent, as the CLI writes it.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -52,23 +48,29 @@ pub(crate) async fn write_session(
     project_folder: &Path,
 ) -> Result<Written, Error> {
     let mut writer = SessionWriter::new(key.session(), project_folder);
-    let mut after = Sequence::new(0);
-    loop {
-        let page = load_page(store, key, Load::all().after(after)).await;
-        let page = page.map_err(|error| store_failed("load", key, error))?;
-        let Some(last) = page.entries.last() else { break };
-        after = last.sequence;
-        let entries = page.entries;
-        writer = blocking(move || writer.add(&entries).map(|()| writer)).await?;
-        if !page.more {
-            break;
-        }
-    }
+    writer.load(store, key, LoadScope::All).await?;
     blocking(move || writer.publish()).await
 }
 
+/// Writes one transcript, without metadata, into a file of a private temporary folder. Returns `None` if the
+/// transcript has no entries.
+pub(crate) async fn spool(
+    store: &dyn SessionStore,
+    key: &SessionKey,
+    transcript: LoadScope<'_>,
+) -> Result<Option<(TemporaryFolder, PathBuf)>, Error> {
+    let mut writer = SessionWriter::new(key.session(), &std::env::temp_dir());
+    writer.load(store, key, transcript).await?;
+    let SessionWriter { temporary, transcripts, .. } = writer;
+    let number = transcripts.values().find(|file| file.has_lines).map(|file| file.number);
+    Ok(temporary.zip(number).map(|(folder, number)| {
+        let path = folder.lines(number);
+        (folder, path)
+    }))
+}
+
 /// Loads a page, whose entries must be in order: a store that repeats them would never come to an end.
-pub(super) async fn load_page(
+pub(crate) async fn load_page(
     store: &dyn SessionStore,
     key: &SessionKey,
     load: Load<'_>,
@@ -83,24 +85,18 @@ pub(super) async fn load_page(
     if is_sorted { Ok(page) } else { Err(out_of_order()) }
 }
 
-/// Limits the time of one request.
-pub(super) async fn limited<T>(
-    request: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
-}
-
-fn timed_out() -> StoreError {
-    let message = format!("the store did not respond within {REQUEST_TIMEOUT:?}");
-    StoreError::new(StoreErrorKind::Unavailable, message)
-}
-
 pub(crate) fn out_of_order() -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, "the store returned entries out of order")
 }
 
 /// Creates the error of a call that failed because of its store.
 pub(crate) fn store_failed(action: &str, key: &SessionKey, error: StoreError) -> Error {
+    failed_store(&format!("cannot {action} session {}", key.session()), error)
+        .with(|facts| facts.session_id = Some(key.session().clone()))
+}
+
+/// Creates the error of a call that failed because of its store.
+pub(crate) fn failed_store(failure: &str, error: StoreError) -> Error {
     let kind = match error.kind() {
         StoreErrorKind::Superseded => ErrorKind::Superseded,
         _ => ErrorKind::StoreFailed,
@@ -110,10 +106,7 @@ pub(crate) fn store_failed(action: &str, key: &SessionKey, error: StoreError) ->
         Some((reason, help)) => (reason, Some(help)),
         None => (text.as_str(), None),
     };
-    let message = format!("cannot {action} session {}: {reason}", key.session());
-    let failed = Error::new(kind, message)
-        .with(|facts| facts.session_id = Some(key.session().clone()))
-        .caused_by(error);
+    let failed = Error::new(kind, format!("{failure}: {reason}")).caused_by(error);
     match help {
         Some(help) => failed.with_help(help),
         None => failed,
@@ -172,6 +165,29 @@ impl SessionWriter {
             temporary: None,
             transcripts: BTreeMap::new(),
             written: Written::default(),
+        }
+    }
+
+    /// Loads entries into the temporary files.
+    async fn load(
+        &mut self,
+        store: &dyn SessionStore,
+        key: &SessionKey,
+        transcript: LoadScope<'_>,
+    ) -> Result<(), Error> {
+        let mut after = Sequence::new(0);
+        loop {
+            let load = Load { subpath: transcript, ..Load::all().after(after) };
+            let page = load_page(store, key, load).await;
+            let page = page.map_err(|error| store_failed("load", key, error))?;
+            let Some(last) = page.entries.last() else { return Ok(()) };
+            after = last.sequence;
+            let mut writer = std::mem::replace(self, Self::new(&self.id, &self.folder));
+            let add = move || writer.add(&page.entries).map(|()| writer);
+            *self = blocking(add).await?;
+            if !page.more {
+                return Ok(());
+            }
         }
     }
 
@@ -305,7 +321,7 @@ impl SessionWriter {
 }
 
 /// Returns the metadata of a subagent without its type; `None` for all other entries.
-pub(super) fn metadata_of(text: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn metadata_of(text: &str) -> Option<Cow<'_, str>> {
     if let Some(rest) = text.strip_prefix(METADATA) {
         match rest.trim_start().strip_prefix(',') {
             Some(members) => return Some(Cow::Owned(format!("{{{members}"))),
@@ -343,7 +359,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// A folder for incomplete files, which is removed with its contents.
-struct TemporaryFolder(PathBuf);
+pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
     /// Creates the folder in the project folder: files are renamed, which needs the same file system.

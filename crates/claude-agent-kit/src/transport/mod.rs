@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_variable_of_the_options_replaces_an_inherited_one_in_every_spelling() {
-        let set = |settings: &mut Settings| drop(settings.env.insert("PATH".into(), "own".into()));
+        let set = |settings: &mut Settings| drop(settings.env.insert("PATH", "own".into()));
         assert_eq!(merged(set, true), pairs(&[("HOME", "home"), ("PATH", "own")]));
         let both = [("HOME", "home"), ("PATH", "own"), ("Path", "host")];
         assert_eq!(merged(set, false), pairs(&both));

@@ -1,9 +1,7 @@
 //! Agents that the host defines.
 
-use std::collections::BTreeMap;
-
 use super::PermissionMode;
-use crate::json::{Extra, Json, List};
+use crate::json::{Extra, Json, List, Map};
 use crate::launch::Effort;
 
 silent_wire_struct! {
@@ -98,7 +96,7 @@ impl AgentDefinition {
     /// Adds an MCP server for this agent, in the configuration format of the CLI.
     #[must_use]
     pub fn mcp_server(mut self, name: impl Into<String>, config: impl Into<Json>) -> Self {
-        let server = BTreeMap::from([(name.into(), config.into())]);
+        let server = Map::from([(name.into(), config.into())]);
         // A name and JSON: writing them cannot fail.
         self.mcp_servers.push(Json::from_serialize(&server).unwrap_or_default());
         self

@@ -1,11 +1,9 @@
 //! The handshake.
 
-use std::collections::BTreeMap;
-
 use super::AgentDefinition;
 use crate::control::PermissionMode;
 use crate::id::CallbackId;
-use crate::json::{Extra, Json, List, Nullable, Number};
+use crate::json::{Extra, Json, List, Map, Nullable, Number};
 use crate::message::SessionState;
 
 silent_wire_struct! {
@@ -13,9 +11,9 @@ silent_wire_struct! {
     #[derive(Default)]
     pub struct Initialize ["subtype" = "initialize"] {
         /// The hook registrations, by event.
-        hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
+        hooks: Option<Map<Vec<HookMatcher>>>,
         /// Subagents by name.
-        agents: Option<BTreeMap<String, AgentDefinition>>,
+        agents: Option<Map<AgentDefinition>>,
         /// The names of the in-process MCP servers.
         sdk_mcp_servers: List<String> as "sdkMcpServers",
         /// The configurations of the in-process MCP servers.
@@ -35,7 +33,7 @@ silent_wire_struct! {
         /// The instructions for plan mode.
         plan_mode_instructions: Option<String> as "planModeInstructions",
         /// The aliases of tools.
-        tool_aliases: Option<BTreeMap<String, String>> as "toolAliases",
+        tool_aliases: Option<Map<String>> as "toolAliases",
         /// The session's title.
         title: Option<String>,
         /// The skills.

@@ -4,6 +4,7 @@
 mod access;
 mod extra;
 mod list;
+mod map;
 mod nullable;
 mod number;
 
@@ -19,6 +20,7 @@ use crate::schema::{self, Decode};
 
 pub use extra::Extra;
 pub use list::List;
+pub use map::Map;
 pub use nullable::Nullable;
 pub use number::Number;
 pub(crate) use number::{count, dollars, millis};

@@ -138,7 +138,7 @@ impl Decode for Number {
         }
         let raw = reader.raw()?;
         Ok(serde_json::from_str(raw.get())
-            .unwrap_or_else(|_| Self(Repr::Text(Box::new(Json::from(raw.to_owned()))))))
+            .unwrap_or_else(|_| Self(Repr::Text(Box::new(reader.owned(raw))))))
     }
 }
 

@@ -119,7 +119,7 @@ fn thinking(found: &mut Found, settings: &Settings) {
 }
 
 fn pairs(found: &mut Found, settings: &Settings) {
-    for (name, value) in &settings.env {
+    for (name, value) in settings.env.iter() {
         if name.is_empty() || name.contains(['=', '\0']) {
             let shown = name.split(['=', '\0']).next().unwrap_or_default();
             found.add(&["env"], format!("invalid environment variable name: \"{shown}…\""));
@@ -158,7 +158,7 @@ fn extensions(found: &mut Found, settings: &Settings) {
             }
         }
     }
-    for (name, tool) in &settings.tool_aliases {
+    for (name, tool) in settings.tool_aliases.iter() {
         if name.trim().is_empty() || tool.trim().is_empty() {
             found.add(&["tool_aliases"], "the name of a tool or an alias is empty");
         }

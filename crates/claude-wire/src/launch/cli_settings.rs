@@ -1,11 +1,9 @@
 //! The CLI settings, of which the most common are typed.
 
-use std::collections::BTreeMap;
-
 use super::sandbox::Sandbox;
 use super::thinking::Effort;
 use crate::control::PermissionMode;
-use crate::json::Json;
+use crate::json::{Json, Map};
 
 settings_struct! {
     /// The CLI settings, in the format of its settings files. The most common ones have a setter;
@@ -45,7 +43,7 @@ settings_struct! {
         /// The sandbox.
         one sandbox: Sandbox,
         /// Variables of the CLI and its tools.
-        one env: BTreeMap<String, String>,
+        one env: Map<String>,
         /// Command hooks, in the format of the CLI.
         one hooks: Json,
         /// Whether all hooks are disabled.
@@ -69,7 +67,7 @@ settings_struct! {
         /// Whether the skills that come with the CLI are left out.
         one disable_bundled_skills: bool as "disableBundledSkills",
         /// Installed plugins by name, and whether they are used.
-        one enabled_plugins: BTreeMap<String, bool> as "enabledPlugins",
+        one enabled_plugins: Map<bool> as "enabledPlugins",
         /// Whether the conversation is compacted automatically.
         one auto_compact_enabled: bool as "autoCompactEnabled",
         /// The number of tokens at which the conversation is compacted.

@@ -79,7 +79,7 @@ pub(super) fn set(settings: &Settings) -> Vec<(String, Secret)> {
     if let Some(cwd) = pwd(settings) {
         unless_given("PWD", cwd);
     }
-    variables.extend(settings.env.iter().map(|(name, value)| (name.clone(), value.clone())));
+    variables.extend(settings.env.iter().map(|(name, value)| (name.to_owned(), value.clone())));
     variables
 }
 
@@ -90,7 +90,7 @@ pub(super) fn removed(settings: &Settings) -> Vec<String> {
     // The value of the host would be wrong, and only the new process knows the right one.
     let stale = elsewhere.then_some("PWD");
     let names = NEVER_INHERITED.iter().copied().chain(stale);
-    names.filter(|name| !settings.env.contains_key(*name)).map(str::to_owned).collect()
+    names.filter(|name| !settings.env.contains_key(name)).map(str::to_owned).collect()
 }
 
 /// Returns the value of `PWD`: the absolute path of the working directory, if it is UTF-8.

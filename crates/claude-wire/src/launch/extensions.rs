@@ -1,15 +1,14 @@
 //! Agents, skills and plugins.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::control::AgentDefinition;
-use crate::json::Json;
+use crate::json::{Json, Map};
 
 /// Agents by name.
 #[derive(Clone, Default, PartialEq)]
-pub struct Agents(BTreeMap<String, AgentDefinition>);
+pub struct Agents(Map<AgentDefinition>);
 
 impl Agents {
     /// Sets an agent, replacing the one of that name.
@@ -19,7 +18,7 @@ impl Agents {
 
     /// Returns the agents with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &AgentDefinition)> {
-        self.0.iter().map(|(name, agent)| (name.as_str(), agent))
+        self.0.iter()
     }
 
     /// Returns whether there are no agents.
@@ -28,7 +27,7 @@ impl Agents {
     }
 
     /// Returns the agents for the handshake; `None` if there are none.
-    pub(super) fn by_name(&self) -> Option<BTreeMap<String, AgentDefinition>> {
+    pub(super) fn by_name(&self) -> Option<Map<AgentDefinition>> {
         (!self.is_empty()).then(|| self.0.clone())
     }
 
@@ -48,10 +47,7 @@ impl fmt::Debug for Agents {
 
 impl<N: Into<String>> FromIterator<(N, AgentDefinition)> for Agents {
     fn from_iter<I: IntoIterator<Item = (N, AgentDefinition)>>(agents: I) -> Self {
-        let mut by_name = BTreeMap::new();
-        // Not collected, which would sort the agents first.
-        by_name.extend(agents.into_iter().map(|(name, agent)| (name.into(), agent)));
-        Self(by_name)
+        Self(agents.into_iter().collect())
     }
 }
 

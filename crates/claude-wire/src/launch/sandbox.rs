@@ -1,10 +1,8 @@
 //! The sandbox in which the CLI runs commands.
 
-use std::collections::BTreeMap;
-
 use super::merge::merge_sandbox;
 use super::settings::{Settings, SettingsSource};
-use crate::json::Json;
+use crate::json::{Json, Map};
 
 settings_struct! {
     /// The sandbox in which the CLI runs commands. Merged into the sandbox in `settings`.
@@ -25,7 +23,7 @@ settings_struct! {
         /// Which credentials commands do not see.
         one credentials: SandboxCredentials,
         /// Violations that are not reported: paths by command pattern.
-        one ignore_violations: BTreeMap<String, Vec<String>> as "ignoreViolations",
+        one ignore_violations: Map<Vec<String>> as "ignoreViolations",
         /// Whether a weaker sandbox is sufficient inside a container (Linux).
         one enable_weaker_nested_sandbox: bool as "enableWeakerNestedSandbox",
         /// Whether commands may make user namespaces (Linux).

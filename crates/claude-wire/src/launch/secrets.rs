@@ -16,7 +16,7 @@ pub fn secrets(settings: &Settings) -> Vec<String> {
     let mut found = Vec::new();
     let variables = settings.env.iter().map(|(name, value)| (name, value.expose()));
     let flags = settings.extra_args.iter();
-    let flags = flags.filter_map(|(name, value)| Some((name, value.as_ref()?.expose())));
+    let flags = flags.filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?.expose())));
     let is_cwd = |value: &str| settings.cwd.as_ref().is_some_and(|cwd| cwd.as_os_str() == value);
     for (name, value) in variables.chain(flags) {
         if is_secret(name, value) && (names_a_secret(name) || !is_cwd(value)) {

@@ -1,11 +1,10 @@
 //! The settings of the host for the CLI.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::control::PermissionMode;
-use crate::json::Json;
+use crate::json::{Json, Map};
 use crate::launch::{
     Agents, CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, Plugin, PluginDelivery,
     Sandbox, Skills, Start, Thinking,
@@ -85,7 +84,7 @@ pub struct Settings {
     /// The available built-in tools.
     pub tools: Option<ToolSet>,
     /// The tool aliases, each with its tool.
-    pub tool_aliases: BTreeMap<String, String>,
+    pub tool_aliases: Map<String>,
     /// The format of previews in questions of the model.
     pub question_preview: Option<PreviewFormat>,
     /// External MCP servers by name, each in the configuration format of the CLI.
@@ -117,7 +116,7 @@ pub struct Settings {
     /// The policy for inherited variables.
     pub environment: EnvironmentPolicy,
     /// Variables for the CLI.
-    pub env: BTreeMap<String, Secret>,
+    pub env: Map<Secret>,
     /// Additional flags with their values.
     pub extra_args: Vec<(String, Option<Secret>)>,
     /// CLI settings: JSON, or the path of a file.
@@ -283,7 +282,7 @@ impl<T: Into<String>> From<Vec<T>> for ToolSet {
 
 /// External MCP servers by name, each in the configuration format of the CLI.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct McpServers(BTreeMap<String, Json>);
+pub struct McpServers(Map<Json>);
 
 impl McpServers {
     /// Creates an empty list.
@@ -310,7 +309,7 @@ impl McpServers {
 
     /// Returns the servers with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.0.iter().map(|(name, config)| (name.as_str(), config))
+        self.0.iter()
     }
 }
 

@@ -1,7 +1,5 @@
 //! Assembles partial answers, so that no text appears twice.
 
-use std::collections::BTreeMap;
-
 use crate::content::ContentBlock;
 use crate::id::ToolUseId;
 use crate::message::{AssistantMessage, Body, Delta, StreamEvent, StreamEventMessage};
@@ -42,8 +40,8 @@ pub struct BlockPlace {
 /// [`Update::Abandoned`].
 #[derive(Debug, Default)]
 pub struct Accumulator {
-    /// The answer that is being written, for the main conversation and for each subagent.
-    answers: BTreeMap<Option<ToolUseId>, Answer>,
+    /// The answers that are being written, of the main conversation and of each subagent, sorted.
+    answers: Vec<(Option<ToolUseId>, Answer)>,
 }
 
 #[derive(Debug, Default)]
@@ -75,18 +73,32 @@ impl Accumulator {
         }
     }
 
+    /// Returns where the answer of a conversation is, or belongs.
+    fn find(&self, parent: Option<&ToolUseId>) -> Result<usize, usize> {
+        self.answers.binary_search_by(|(other, _)| other.as_ref().cmp(&parent))
+    }
+
+    /// Returns the answer of a conversation, a new one if there is none.
+    fn answer(&mut self, parent: Option<&ToolUseId>) -> &mut Answer {
+        let at = self.find(parent).unwrap_or_else(|at| {
+            self.answers.insert(at, (parent.cloned(), Answer::default()));
+            at
+        });
+        &mut self.answers[at].1
+    }
+
     fn event(&mut self, message: &StreamEventMessage) -> Vec<Update> {
         let parent = message.parent_tool_use_id.clone();
         match &message.event {
             Some(StreamEvent::MessageStart(start)) => {
                 let id = start.message.as_ref().and_then(|message| message.id.clone());
                 let answer = Answer { message: id.unwrap_or_default(), ..Answer::default() };
-                self.answers.insert(parent, answer);
+                *self.answer(parent.as_ref()) = answer;
                 Vec::new()
             }
             Some(StreamEvent::ContentBlockDelta(delta)) => {
                 let index = delta.index.as_ref().and_then(crate::Number::as_u64).unwrap_or(0);
-                let answer = self.answers.entry(parent.clone()).or_default();
+                let answer = self.answer(parent.as_ref());
                 let place = answer.place(parent.as_ref(), index);
                 delta
                     .delta
@@ -103,7 +115,8 @@ impl Accumulator {
     /// Handles the end of a message, which can invalidate some of its blocks.
     fn abandoned(&mut self, message: &StreamEventMessage) -> Vec<Update> {
         let parent = message.parent_tool_use_id.clone();
-        let Some(answer) = self.answers.get(&parent) else { return Vec::new() };
+        let Ok(at) = self.find(parent.as_ref()) else { return Vec::new() };
+        let answer = &self.answers[at].1;
         let marks: Option<Marks> =
             message.extra.get("abandoned_blocks").and_then(|json| json.deserialize().ok());
         let Some(from) = marks.and_then(|marks| marks.from_block_index) else { return Vec::new() };
@@ -112,7 +125,7 @@ impl Accumulator {
         let mut blocks = answer.reported.iter().map(|(block, _)| *block);
         let first = blocks.find(|block| *block >= index.max(answer.whole));
         let place = first.map(|first| answer.place(parent.as_ref(), first));
-        self.answers.remove(&parent);
+        self.answers.remove(at);
         place.map(Update::Abandoned).into_iter().collect()
     }
 
@@ -121,7 +134,7 @@ impl Accumulator {
         let parent = assistant.parent_tool_use_id.clone();
         let id = assistant.message.as_ref().and_then(|message| message.id.clone());
         let id = id.unwrap_or_default();
-        let answer = self.answers.entry(parent.clone()).or_default();
+        let answer = self.answer(parent.as_ref());
         if answer.message != id {
             *answer = Answer { message: id, ..Answer::default() };
         }

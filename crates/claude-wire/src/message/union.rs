@@ -1,7 +1,10 @@
 //! `message_union!`: a union of messages, and the fields that all of them have.
 
-/// Declares an [`open_union!`] whose members are boxed messages, each with `session_id` and `extra`,
-/// or unions of such messages (`unions`). A new type of message is one row.
+/// Declares an [`open_union!`] whose members are messages, each with `session_id` and `extra`, or
+/// unions of such messages (`unions`). A new type of message is one row.
+///
+/// Messages are shared when they are cloned. The code that drops an [`Arc`](std::sync::Arc) is also
+/// compiled once per crate, and that of a `Box` in each codegen unit.
 macro_rules! message_union {
     (
         $(#[$meta:meta])*
@@ -17,7 +20,7 @@ macro_rules! message_union {
             $(#[$meta])*
             pub enum $name by $($optional)? $tag {
                 $($( $(#[$union_meta])* $union($union_type) = $union_value, )+)?
-                $( $(#[$message_meta])* $message(Box<$type>) = $value, )+
+                $( $(#[$message_meta])* $message(std::sync::Arc<$type>) = $value, )+
             }
         }
 

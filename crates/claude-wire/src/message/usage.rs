@@ -1,8 +1,6 @@
 //! Tokens and cost.
 
-use std::collections::BTreeMap;
-
-use crate::json::{Json, Number, count, dollars};
+use crate::json::{Json, Map, Number, count, dollars};
 use crate::session::Tokens;
 
 wire_struct! {
@@ -71,7 +69,7 @@ wire_struct! {
 }
 
 /// The usage by model name.
-pub type ModelUsageMap = BTreeMap<String, ModelUsage>;
+pub type ModelUsageMap = Map<ModelUsage>;
 
 wire_struct! {
     /// The usage of one model.

@@ -1,10 +1,9 @@
 //! What a type does when its field is absent, null or present.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use super::{Encode, Error, Reader, View};
-use crate::json::{Extra, Json, List, Nullable, Number};
+use crate::json::{Extra, Json, List, Map, Nullable, Number};
 
 /// A type that is read from JSON text.
 pub(crate) trait Decode: Sized {
@@ -48,7 +47,7 @@ impl Decode for bool {
 
 impl Decode for Json {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        reader.raw().map(|raw| raw.to_owned().into())
+        reader.json()
     }
 }
 
@@ -110,18 +109,18 @@ macro_rules! machine_numbers {
 
 machine_numbers!(u16, u32, u64);
 
-impl<T: Decode> Decode for BTreeMap<String, T> {
+impl<T: Decode> Decode for Map<T> {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        let mut map = Self::new();
+        let mut values = Vec::new();
         let mut entries = reader.object("a map")?;
         while let Some(key) = entries.next_key()? {
-            map.insert(key.into_owned(), T::decode(entries.reader)?);
+            values.push((key.into_owned(), T::decode(entries.reader)?));
         }
-        Ok(map)
+        Ok(values.into())
     }
 }
 
-impl<T: Encode> Encode for BTreeMap<String, T> {
+impl<T: Encode> Encode for Map<T> {
     fn view(&self) -> View<'_> {
         View::Map(self)
     }

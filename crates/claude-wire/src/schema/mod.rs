@@ -17,16 +17,19 @@ mod strings;
 mod setters;
 
 mod field;
+mod long;
 mod reader;
 mod view;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 use serde_json::value::RawValue;
 
 pub(crate) use field::{Decode, Field, Placeholder, required_field};
+pub(crate) use long::{Gap, LongStrings, ReadAt};
 pub(crate) use reader::{Entries, Error, Fill, Reader};
 pub(crate) use strings::TextVisitor;
 pub use union::{Undecodable, Unknown};
@@ -50,6 +53,14 @@ impl<T: FromEntries> FromEntries for Box<T> {
     }
 }
 
+impl<T: FromEntries> FromEntries for Arc<T> {
+    const NAME: &'static str = T::NAME;
+
+    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
+        T::from_entries(entries).map(Self::new)
+    }
+}
+
 /// Reads an object.
 pub(crate) fn decode_object<T: FromEntries>(reader: &mut Reader<'_>) -> Result<T, Error> {
     T::from_entries(&mut reader.object(T::NAME)?)
@@ -57,15 +68,16 @@ pub(crate) fn decode_object<T: FromEntries>(reader: &mut Reader<'_>) -> Result<T
 
 /// Decodes a whole text.
 pub(crate) fn from_text<T: Decode>(text: &str) -> Result<T, Error> {
-    whole(Reader::new(text))
+    decode_all(Reader::new(text))
 }
 
 /// Decodes a whole text; a part that does not decode becomes `Undecodable` in its place.
 pub(crate) fn from_text_isolating<T: Decode>(text: &str) -> Result<T, Error> {
-    whole(Reader::isolating(text))
+    decode_all(Reader::isolating(text))
 }
 
-fn whole<T: Decode>(mut reader: Reader<'_>) -> Result<T, Error> {
+/// Decodes everything that a reader has.
+pub(crate) fn decode_all<T: Decode>(mut reader: Reader<'_>) -> Result<T, Error> {
     let value = T::decode(&mut reader)?;
     reader.end()?;
     Ok(value)

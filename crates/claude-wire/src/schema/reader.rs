@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
-use crate::json::Extra;
+use super::long::LongStrings;
+use crate::json::{Extra, Json};
+use crate::plain::plain_length;
 use crate::unescape::unescape;
 
 /// Decoding keeps the error type of `serde_json`, which contains the position.
@@ -34,11 +36,26 @@ pub(crate) struct Reader<'de> {
     /// Where the keys of tags are that came late and were taken by unions, for all open objects. Not
     /// in `Entries`, which would then need code for its drop in every type that is decoded.
     taken: Vec<usize>,
+    /// The strings that the text has as empty ones.
+    long: Option<&'de LongStrings<'de>>,
 }
 
 impl<'de> Reader<'de> {
     pub(crate) fn new(text: &'de str) -> Self {
-        Self { text, at: 0, nesting: 0, content: 0, isolating: false, taken: Vec::new() }
+        Self {
+            text,
+            at: 0,
+            nesting: 0,
+            content: 0,
+            isolating: false,
+            taken: Vec::new(),
+            long: None,
+        }
+    }
+
+    /// Sets the strings that the text has as empty ones.
+    pub(crate) fn with_long(self, long: &'de LongStrings<'de>) -> Self {
+        Self { long: Some(long), ..self }
     }
 
     /// Replaces a part that does not decode by `Undecodable`. Only on a second attempt, because
@@ -116,9 +133,18 @@ impl<'de> Reader<'de> {
         let end = start + 1 + plain_length(&bytes[start + 1..]);
         if bytes.get(end) == Some(&b'"') {
             self.at = end + 1;
+            if self.long.is_some() && end == start + 1 {
+                return Ok(self.long_string(start));
+            }
             return Ok(Cow::Borrowed(&self.text[start + 1..end]));
         }
         self.escaped(start, end)
+    }
+
+    #[cold]
+    fn long_string(&self, start: usize) -> Cow<'de, str> {
+        let string = self.long.and_then(|long| long.string(&self.text[start..]));
+        string.map_or(Cow::Borrowed(""), Cow::Owned)
     }
 
     #[cold]
@@ -157,6 +183,16 @@ impl<'de> Reader<'de> {
     /// The text of the next value, which is checked to be JSON.
     pub(crate) fn raw(&mut self) -> Result<&'de RawValue, Error> {
         self.stream()
+    }
+
+    /// The next value as text.
+    pub(crate) fn json(&mut self) -> Result<Json, Error> {
+        self.raw().map(|raw| self.owned(raw))
+    }
+
+    /// A part of the text as a value.
+    pub(crate) fn owned(&self, raw: &RawValue) -> Json {
+        self.long.map_or_else(|| raw.to_owned().into(), |long| long.json(raw))
     }
 
     /// Reads the next value with `serde_json`.
@@ -387,7 +423,7 @@ impl<'de> Entries<'_, 'de> {
             if tags.iter().any(|(tag, _)| *tag == key) {
                 self.reader.skip()?;
             } else {
-                extra.push(key.into_owned(), self.reader.raw()?.to_owned().into());
+                extra.push(key.into_owned(), self.reader.json()?);
             }
         }
         self.reader.taken.truncate(self.taken_from);
@@ -423,27 +459,4 @@ impl<'de> Entries<'_, 'de> {
 /// The mark of a field that came. No struct has more fields than there are bits.
 fn bit(index: usize) -> u128 {
     1 << index
-}
-
-/// How many bytes at the start of `bytes` are neither a quote, a backslash nor a control character.
-#[inline]
-fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let (chunks, rest) = bytes.as_chunks::<8>();
-    for (index, chunk) in chunks.iter().enumerate() {
-        let word = u64::from_le_bytes(*chunk);
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let slash = word ^ (ONES * u64::from(b'\\'));
-        // A borrow may mark bytes behind the first one that counts, never before it.
-        let found =
-            (control | (quote.wrapping_sub(ONES) & !quote) | (slash.wrapping_sub(ONES) & !slash))
-                & HIGH;
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..0x20);
-    chunks.len() * 8 + rest.iter().take_while(is_plain).count()
 }

@@ -98,21 +98,20 @@ pub(crate) fn decode_union<T: FromEntries>(
     }
     let raw = reader.raw()?;
     Ok(decode_object(&mut reader.part(raw))
-        .unwrap_or_else(|error| undecodable(Box::new(isolated(raw, tag, &error)))))
+        .unwrap_or_else(|error| undecodable(Box::new(isolated(reader, raw, tag, &error)))))
 }
 
 #[cold]
-fn isolated(raw: &RawValue, tag: &'static str, error: &Error) -> Undecodable {
+fn isolated(reader: &Reader<'_>, raw: &RawValue, tag: &'static str, error: &Error) -> Undecodable {
     Undecodable {
-        kind: tag_of(raw, tag),
-        raw: Json::from(raw.to_owned()),
+        kind: tag_of(reader.part(raw), tag),
+        raw: reader.owned(raw),
         reason: crate::error::without_values(error),
     }
 }
 
 /// The tag of an object that does not decode, if it has one that is a string.
-fn tag_of(raw: &RawValue, tag: &str) -> Option<String> {
-    let mut reader = Reader::new(raw.get());
+fn tag_of(mut reader: Reader<'_>, tag: &str) -> Option<String> {
     let kind = reader.object("an object").ok()?.take_tag(tag).ok()??;
     Some(kind.into_owned())
 }

@@ -1,12 +1,12 @@
 //! How wire types are written: each shows its fields as [`View`]s, and one function writes them.
 //! A function of serde's for every struct and every serializer would be compiled for each pair.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use crate::json::{Extra, Json, Number};
+use crate::json::{Extra, Json, Map, Number};
 
 /// A value as it is written.
 #[derive(Clone, Copy)]
@@ -57,9 +57,9 @@ pub(crate) trait Keyed {
     fn entries(&self) -> Vec<(&str, View<'_>)>;
 }
 
-impl<T: Encode> Keyed for BTreeMap<String, T> {
+impl<T: Encode> Keyed for Map<T> {
     fn entries(&self) -> Vec<(&str, View<'_>)> {
-        self.iter().map(|(key, value)| (key.as_str(), value.view())).collect()
+        self.iter().map(|(key, value)| (key, value.view())).collect()
     }
 }
 
@@ -148,6 +148,12 @@ pub(crate) trait Object {
 }
 
 impl<T: Object> Object for Box<T> {
+    fn members(&self) -> Members<'_> {
+        (**self).members()
+    }
+}
+
+impl<T: Object> Object for Arc<T> {
     fn members(&self) -> Members<'_> {
         (**self).members()
     }

@@ -3,7 +3,7 @@
 //! A request is pending until it has a response or is cancelled. Its callback may outlive it, and
 //! counts towards the concurrency limit until it has ended.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use super::sequential::Sequential;
 use super::shorten::{MAX_REASON_BYTES, shorten};
 use crate::control::CliControlRequest;
 use crate::id::RequestId;
-use crate::json::Json;
+use crate::json::{Json, Map};
 
 /// The reason in the response to a request beyond the limits. The model may read it.
 const OVERLOAD_REASON: &str = "too many callbacks in flight; try again later";
@@ -25,15 +25,15 @@ const OVERLOAD_REASON: &str = "too many callbacks in flight; try again later";
 pub(super) struct Callbacks {
     last_key: u64,
     cancel_grace: Duration,
-    /// The requests without a response.
-    pending: BTreeMap<RequestId, CallbackKey>,
+    /// The requests without a response, by request ID.
+    pending: Map<CallbackKey>,
     entries: Sequential<CallbackKey, Callback>,
     pools: CallbackPools,
     /// The total size of the requests whose callbacks are queued or running.
     bytes: usize,
     max_bytes: usize,
-    /// The times when a callback times out or must be aborted. A callback has at most one timer.
-    timers: BTreeSet<(Duration, CallbackKey)>,
+    /// The times when a callback times out or must be aborted, sorted. A callback has at most one timer.
+    timers: Vec<(Duration, CallbackKey)>,
 }
 
 /// The concurrency limits of all kinds of callbacks.
@@ -91,7 +91,7 @@ impl Callbacks {
         Self {
             last_key: 0,
             cancel_grace: limits.cancel_grace,
-            pending: BTreeMap::new(),
+            pending: Map::new(),
             entries: Sequential::new(),
             pools: CallbackPools {
                 decisions: CallbackPool::new(limits.running_callbacks, limits.waiting_callbacks),
@@ -100,12 +100,12 @@ impl Callbacks {
             },
             bytes: 0,
             max_bytes: limits.request_bytes,
-            timers: BTreeSet::new(),
+            timers: Vec::new(),
         }
     }
 
     pub(super) fn is_pending(&self, request: &RequestId) -> bool {
-        self.pending.contains_key(request)
+        self.pending.contains_key(request.as_str())
     }
 
     pub(super) fn pending_count(&self) -> usize {
@@ -129,7 +129,7 @@ impl Callbacks {
         self.last_key += 1;
         let key = CallbackKey(self.last_key);
         pool.queue.push_back(key);
-        self.pending.insert(request_id.clone(), key);
+        self.pending.insert(request_id.as_str(), key);
         let stage = CallbackStage::Queued(request, line);
         self.bytes += bytes;
         self.entries.push(key, Callback { request_id, bytes, rule, timeout, timer: None, stage });
@@ -150,7 +150,7 @@ impl Callbacks {
         self.set_timer(key, None);
         let Some(call) = self.remove(key) else { return };
         if was_open {
-            self.pending.remove(&call.request_id);
+            self.pending.remove(call.request_id.as_str());
             match outcome {
                 CallbackOutcome::Response(response) => out.respond(&call.request_id, &response),
                 CallbackOutcome::Failed(reason) => respond_to_failure(&call, reason, out),
@@ -164,7 +164,7 @@ impl Callbacks {
 
     /// Cancels the callback of a request that the CLI has cancelled.
     pub(super) fn cancel(&mut self, request: &RequestId, now: Duration, out: &mut Outbox) {
-        if let Some(key) = self.pending.remove(request) {
+        if let Some(key) = self.pending.remove(request.as_str()) {
             self.cancel_callback(key, now, out);
             self.run_queued(out);
         }
@@ -183,7 +183,7 @@ impl Callbacks {
             self.entries.get(key).is_some_and(|call| call.rule.is_for(server, rpc_id))
         };
         let found = self.pending.iter().find(|(_, key)| is_match(**key));
-        if let Some(request) = found.map(|(id, _)| id.clone()) {
+        if let Some(request) = found.map(|(id, _)| RequestId::from(id)) {
             self.cancel(&request, now, out);
         }
     }
@@ -193,7 +193,7 @@ impl Callbacks {
         for pool in self.pools.all_mut() {
             pool.queue.clear();
         }
-        for key in std::mem::take(&mut self.pending).into_values() {
+        for (_, key) in std::mem::take(&mut self.pending) {
             self.cancel_callback(key, now, out);
         }
     }
@@ -240,7 +240,7 @@ impl Callbacks {
             let (timeout, denied) = (call.timeout.unwrap_or_default(), call.rule.denies());
             out.warn(RunWarning::CallbackTimedOut { request, timeout, denied });
         }
-        self.pending.remove(&call.request_id);
+        self.pending.remove(call.request_id.as_str());
         self.cancel_callback(key, now, out);
     }
 
@@ -299,10 +299,11 @@ impl Callbacks {
     fn set_timer(&mut self, key: CallbackKey, at: Option<Duration>) {
         let Some(call) = self.entries.get_mut(key) else { return };
         if let Some(old) = std::mem::replace(&mut call.timer, at) {
-            self.timers.remove(&(old, key));
+            self.timers.retain(|timer| *timer != (old, key));
         }
         if let Some(at) = at {
-            self.timers.insert((at, key));
+            let place = self.timers.partition_point(|timer| *timer < (at, key));
+            self.timers.insert(place, (at, key));
         }
     }
 }

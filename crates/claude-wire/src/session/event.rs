@@ -1,6 +1,5 @@
 //! The interface of the machine: its plan, the events that it takes and the effects that it returns.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use super::limits::{QueryLimits, SessionLimits};
 use super::mirror_event::{AppendFailure, BatchNumber, CatchUp, MirrorBatch, StorePolicy};
 use crate::control::{CliControlRequest, ControlFailure, HostRequest, Initialize, PermissionMode};
 use crate::frame::Oversized;
-use crate::id::{CallbackId, MessageId, RequestId};
-use crate::json::Json;
+use crate::id::{MessageId, RequestId};
+use crate::json::{Json, Map};
 use crate::message::Malformed;
 
 /// The configuration of a [`Machine`](super::Machine), fixed before the process starts.
@@ -25,9 +24,9 @@ pub struct Plan {
     /// The request of the handshake. `None` skips the handshake.
     pub initialize: Option<Box<Initialize>>,
     /// The registered hooks, by the callback ID in the handshake.
-    pub hooks: BTreeMap<CallbackId, HookPlan>,
+    pub hooks: Map<HookPlan>,
     /// The names of the in-process MCP servers.
-    pub mcp_servers: BTreeSet<String>,
+    pub mcp_servers: Vec<String>,
     /// Whether the host has a permission callback.
     pub permissions: bool,
     /// The permission requests that are delivered among the messages.
@@ -58,8 +57,8 @@ impl Plan {
         Self {
             run,
             initialize: Some(Box::default()),
-            hooks: BTreeMap::new(),
-            mcp_servers: BTreeSet::new(),
+            hooks: Map::new(),
+            mcp_servers: Vec::new(),
             permissions: false,
             delivered_permissions: DeliveredPermissions::None,
             relies_on_default_mode: false,

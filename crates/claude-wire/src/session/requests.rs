@@ -156,7 +156,7 @@ impl Machine {
         &self,
         hook: &HookCallback,
     ) -> Result<(FailureRule, Option<Duration>), (FailureRule, String)> {
-        let Some(plan) = self.plan.hooks.get(&hook.callback_id) else {
+        let Some(plan) = self.plan.hooks.get(hook.callback_id.as_str()) else {
             let reason = format!("no hook is registered with the callback ID {}", hook.callback_id);
             return Err((self.unidentified_hook_rule(hook.event().as_deref()), reason));
         };
@@ -183,7 +183,7 @@ impl Machine {
         match undecodable.kind.as_deref() {
             Some("hook_callback") => {
                 let callback = string_field(&fields, "callback_id").map(CallbackId::from);
-                let plan = callback.and_then(|callback| self.plan.hooks.get(&callback));
+                let plan = callback.and_then(|callback| self.plan.hooks.get(callback.as_str()));
                 let rule = plan.map_or_else(
                     || self.unidentified_hook_rule(event_name(&fields).as_deref()),
                     hook_rule,

@@ -1,6 +1,7 @@
 //! Entries as types: open, with unknown kinds and unknown fields kept.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -236,15 +237,15 @@ open_union! {
     /// `Unknown`, with all of their fields.
     pub enum EntryBody by "type" {
         /// A prompt, a tool result, or text that the CLI inserted.
-        User(Box<UserEntry>) = "user",
+        User(Arc<UserEntry>) = "user",
         /// One content block of a response of the model.
-        Assistant(Box<AssistantEntry>) = "assistant",
+        Assistant(Arc<AssistantEntry>) = "assistant",
         /// A system entry, such as a compaction.
-        System(Box<SystemEntry>) = "system",
+        System(Arc<SystemEntry>) = "system",
         /// Context that the CLI attached, or a prompt that joined a running turn.
-        Attachment(Box<AttachmentEntry>) = "attachment",
+        Attachment(Arc<AttachmentEntry>) = "attachment",
         /// Progress of a tool, written by older versions of the CLI.
-        Progress(Box<ProgressEntry>) = "progress",
+        Progress(Arc<ProgressEntry>) = "progress",
         /// A title that a user gave to the session.
         CustomTitle(CustomTitleEntry) = "custom-title",
         /// A title that the model gave to the session.
@@ -268,20 +269,20 @@ open_union! {
     }
 }
 
-/// One entry of a transcript: its exact bytes and what they say.
+/// One entry of a transcript: what its bytes say, and if wanted the bytes themselves.
 ///
-/// Serializing an entry writes the original JSON.
+/// Serializing an entry writes the original JSON if the bytes were kept, otherwise the same fields.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
     /// The content of the entry.
     pub body: EntryBody,
-    raw: Bytes,
+    raw: Option<Bytes>,
     is_repaired: bool,
 }
 
 impl Entry {
-    /// Decodes an entry from its bytes, given without the line break.
+    /// Decodes an entry from its bytes, given without the line break, and keeps them.
     ///
     /// Invalid characters are read as U+FFFD. A known type with unexpected fields becomes
     /// [`EntryBody::Undecodable`].
@@ -289,29 +290,42 @@ impl Entry {
     /// # Errors
     /// Returns [`Malformed`] when the bytes are not a JSON object with a string `type`.
     pub fn decode(bytes: impl Into<Bytes>) -> Result<Self, Malformed> {
-        Self::decode_bytes(bytes.into())
+        let raw = bytes.into();
+        let mut entry = Self::decode_slice(&raw)?;
+        entry.raw = Some(raw);
+        Ok(entry)
     }
 
-    fn decode_bytes(raw: Bytes) -> Result<Self, Malformed> {
-        if let Ok(text) = std::str::from_utf8(&raw)
+    /// Decodes an entry from its bytes as [`decode`](Self::decode) does, without keeping them. See
+    /// [`decode_large`](Self::decode_large) for entries of many megabytes.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn decode_slice(bytes: &[u8]) -> Result<Self, Malformed> {
+        if let Ok(text) = std::str::from_utf8(bytes)
             && let Ok(body) = schema::from_text(text)
         {
-            return Ok(Self { body, raw, is_repaired: false });
+            return Ok(Self::without_raw(body, false));
         }
-        let repaired = repair::repaired(&raw);
-        let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(&raw));
+        let malformed = |reason| Malformed::new(Bytes::copy_from_slice(bytes), reason);
+        let repaired = repair::repaired(bytes);
+        let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(bytes));
         match schema::from_text_isolating::<EntryBody>(&text) {
             Ok(EntryBody::Undecodable(undecodable)) if undecodable.kind.is_none() => {
-                Err(Malformed::new(raw, undecodable.reason))
+                Err(malformed(undecodable.reason))
             }
-            Ok(body) => Ok(Self { body, raw, is_repaired: repaired.is_some() }),
-            Err(error) => Err(Malformed::new(raw, without_values(&error))),
+            Ok(body) => Ok(Self::without_raw(body, repaired.is_some())),
+            Err(error) => Err(malformed(without_values(&error))),
         }
     }
 
-    /// Returns the exact bytes of the entry.
-    pub fn raw(&self) -> &Bytes {
-        &self.raw
+    pub(super) fn without_raw(body: EntryBody, is_repaired: bool) -> Self {
+        Self { body, raw: None, is_repaired }
+    }
+
+    /// Returns the exact bytes of the entry, if they were kept.
+    pub fn raw(&self) -> Option<&Bytes> {
+        self.raw.as_ref()
     }
 
     /// Returns whether invalid characters had to be replaced to decode the entry.
@@ -394,10 +408,8 @@ impl Entry {
             EntryBody::System(entry) => chain!(entry),
             EntryBody::Attachment(entry) => chain!(entry),
             EntryBody::Progress(entry) => chain!(entry),
-            _ => {
-                let repaired = if self.is_repaired { repair::repaired(&self.raw) } else { None };
-                let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(&self.raw));
-                let value = Json::from_text(text).ok()?.get(name)?;
+            body => {
+                let value = Json::from_serialize(body).ok()?.get(name)?;
                 Some(Cow::Owned(value.as_str()?.into_owned()))
             }
         }
@@ -406,7 +418,8 @@ impl Entry {
 
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = serde_json::Deserializer::from_slice(&self.raw);
+        let mut text =
+            serde_json::Deserializer::from_slice(self.raw.as_deref().unwrap_or_default());
         match <&RawValue>::deserialize(&mut text) {
             Ok(original) if !self.is_repaired => original.serialize(serializer),
             _ => self.body.serialize(serializer),

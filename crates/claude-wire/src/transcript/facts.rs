@@ -115,7 +115,7 @@ pub(super) struct PreservedFacts<'a> {
 
 /// An object of which some fields are read. Values that are not objects or arrays are skipped.
 trait Fields<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()>;
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()>;
 
     fn element(&mut self, scanner: &mut Scanner<'a>) -> Result<()> {
         scanner.skip()
@@ -187,40 +187,40 @@ fn truthy(scanner: &mut Scanner<'_>) -> Result<bool> {
 }
 
 impl<'a> Fields<'a> for Facts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
             // Of several, the first one counts, as for `Entry::decode`.
-            "type" if self.has_kind => scanner.skip()?,
-            "type" => {
+            b"type" if self.has_kind => scanner.skip()?,
+            b"type" => {
                 self.has_kind = true;
                 self.kind = text(scanner)?;
             }
-            "subtype" => self.subtype = text(scanner)?,
-            "uuid" => self.uuid = text(scanner)?,
-            "parentUuid" => {
+            b"subtype" => self.subtype = text(scanner)?,
+            b"uuid" => self.uuid = text(scanner)?,
+            b"parentUuid" => {
                 self.has_parent_field = true;
                 self.parent = id(scanner)?;
             }
-            "logicalParentUuid" => self.logical_parent = id(scanner)?,
-            "agentId" => self.agent = text(scanner)?,
-            "timestamp" => self.timestamp = text(scanner)?,
-            "sourceToolAssistantUUID" => self.source = text(scanner)?,
-            "leafUuid" => {
+            b"logicalParentUuid" => self.logical_parent = id(scanner)?,
+            b"agentId" => self.agent = text(scanner)?,
+            b"timestamp" => self.timestamp = text(scanner)?,
+            b"sourceToolAssistantUUID" => self.source = text(scanner)?,
+            b"leafUuid" => {
                 self.has_leaf = true;
                 self.leaf = text(scanner)?;
             }
-            "isSidechain" => self.is_sidechain = truthy(scanner)?,
-            "isMeta" => self.is_meta = truthy(scanner)?,
-            "teamName" => self.has_team = truthy(scanner)?,
-            "isCompactSummary" => self.is_compact_summary = truthy(scanner)?,
-            "explicit" | "rewound" => self.is_explicit |= truthy(scanner)?,
-            "promptSource" => {
+            b"isSidechain" => self.is_sidechain = truthy(scanner)?,
+            b"isMeta" => self.is_meta = truthy(scanner)?,
+            b"teamName" => self.has_team = truthy(scanner)?,
+            b"isCompactSummary" => self.is_compact_summary = truthy(scanner)?,
+            b"explicit" | b"rewound" => self.is_explicit |= truthy(scanner)?,
+            b"promptSource" => {
                 self.has_prompt_source = true;
                 scanner.skip()?;
             }
-            "sessionId" => self.has_session = text(scanner)?.is_some(),
-            "content" => self.has_content = scanner.raw()?.starts_with(b"\""),
-            "message" => {
+            b"sessionId" => self.has_session = text(scanner)?.is_some(),
+            b"content" => self.has_content = scanner.raw()?.starts_with(b"\""),
+            b"message" => {
                 self.message = MessageFacts::default();
                 walk(&mut self.message, scanner)?;
             }
@@ -231,30 +231,30 @@ impl<'a> Fields<'a> for Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    fn rare_field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn rare_field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "attachment" => {
+            b"attachment" => {
                 self.attachment = AttachmentFacts::default();
                 walk(&mut self.attachment, scanner)?;
             }
-            "origin" => {
+            b"origin" => {
                 self.origin = OriginFacts::default();
                 walk(&mut self.origin, scanner)?;
             }
-            "compactMetadata" => {
+            b"compactMetadata" => {
                 self.compaction = CompactionFacts::default();
                 walk(&mut self.compaction, scanner)?;
             }
-            "fold" => {
+            b"fold" => {
                 let mut fold = FoldFacts::default();
                 walk(&mut fold, scanner)?;
                 self.fold = fold.command;
                 self.has_fold = true;
             }
-            "operation" => self.operation = text(scanner)?,
-            "reason" => self.reason = text(scanner)?,
-            "commandUuid" => self.command = text(scanner)?,
-            "deliveryId" => self.delivery = text(scanner)?,
+            b"operation" => self.operation = text(scanner)?,
+            b"reason" => self.reason = text(scanner)?,
+            b"commandUuid" => self.command = text(scanner)?,
+            b"deliveryId" => self.delivery = text(scanner)?,
             _ => scanner.skip()?,
         }
         Ok(())
@@ -262,10 +262,10 @@ impl<'a> Facts<'a> {
 }
 
 impl<'a> Fields<'a> for MessageFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "id" => self.id = text(scanner)?,
-            "content" => walk(&mut ContentFacts(self), scanner)?,
+            b"id" => self.id = text(scanner)?,
+            b"content" => walk(&mut ContentFacts(self), scanner)?,
             _ => scanner.skip()?,
         }
         Ok(())
@@ -276,7 +276,7 @@ impl<'a> Fields<'a> for MessageFacts<'a> {
 struct ContentFacts<'m, 'a>(&'m mut MessageFacts<'a>);
 
 impl<'a> Fields<'a> for ContentFacts<'_, 'a> {
-    fn field(&mut self, _: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, _: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         scanner.skip()
     }
 
@@ -318,13 +318,13 @@ struct BlockFacts<'a> {
 }
 
 impl<'a> Fields<'a> for BlockFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "type" => self.kind = text(scanner)?,
-            "id" => self.id = text(scanner)?,
-            "tool_use_id" => self.tool_use_id = text(scanner)?,
-            "is_error" => self.is_error = truthy(scanner)?,
-            "text" | "content" => {
+            b"type" => self.kind = text(scanner)?,
+            b"id" => self.id = text(scanner)?,
+            b"tool_use_id" => self.tool_use_id = text(scanner)?,
+            b"is_error" => self.is_error = truthy(scanner)?,
+            b"text" | b"content" => {
                 // The beginning is enough.
                 let raw = scanner.raw()?;
                 std::str::from_utf8(raw).map_err(|_| ScanError::Syntax)?;
@@ -339,19 +339,19 @@ impl<'a> Fields<'a> for BlockFacts<'a> {
 }
 
 impl<'a> Fields<'a> for AttachmentFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "type" => self.kind = text(scanner)?,
-            "source_uuid" => self.source = id(scanner)?,
-            "delivery_id" => self.delivery = id(scanner)?,
-            "isMeta" => self.is_meta = truthy(scanner)?,
-            "forwardedIntent" => {
+            b"type" => self.kind = text(scanner)?,
+            b"source_uuid" => self.source = id(scanner)?,
+            b"delivery_id" => self.delivery = id(scanner)?,
+            b"isMeta" => self.is_meta = truthy(scanner)?,
+            b"forwardedIntent" => {
                 self.is_forwarded = scanner.raw()? != b"null";
             }
-            "prompt" => {
+            b"prompt" => {
                 self.has_prompt = matches!(scanner.raw()?.first(), Some(b'"' | b'['));
             }
-            "origin" => walk(&mut self.origin, scanner)?,
+            b"origin" => walk(&mut self.origin, scanner)?,
             _ => scanner.skip()?,
         }
         Ok(())
@@ -364,8 +364,8 @@ struct FoldFacts<'a> {
 }
 
 impl<'a> Fields<'a> for FoldFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
-        if name != "command" {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
+        if name != b"command" {
             return scanner.skip();
         }
         walk(self.command.insert(AttachmentFacts::default()), scanner)
@@ -373,9 +373,9 @@ impl<'a> Fields<'a> for FoldFacts<'a> {
 }
 
 impl<'a> Fields<'a> for OriginFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "kind" => self.kind = text(scanner)?,
+            b"kind" => self.kind = text(scanner)?,
             _ => scanner.skip()?,
         }
         Ok(())
@@ -383,10 +383,10 @@ impl<'a> Fields<'a> for OriginFacts<'a> {
 }
 
 impl<'a> Fields<'a> for CompactionFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         let slot = match name {
-            "preservedMessages" => &mut self.messages,
-            "preservedSegment" => &mut self.segment,
+            b"preservedMessages" => &mut self.messages,
+            b"preservedSegment" => &mut self.segment,
             _ => return scanner.skip(),
         };
         let mut preserved = PreservedFacts::default();
@@ -398,12 +398,12 @@ impl<'a> Fields<'a> for CompactionFacts<'a> {
 }
 
 impl<'a> Fields<'a> for PreservedFacts<'a> {
-    fn field(&mut self, name: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, name: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         match name {
-            "anchorUuid" => self.anchor = id(scanner)?,
-            "headUuid" => self.head = id(scanner)?,
-            "tailUuid" => self.tail = id(scanner)?,
-            "uuids" => walk(&mut Uuids(&mut self.uuids), scanner)?,
+            b"anchorUuid" => self.anchor = id(scanner)?,
+            b"headUuid" => self.head = id(scanner)?,
+            b"tailUuid" => self.tail = id(scanner)?,
+            b"uuids" => walk(&mut Uuids(&mut self.uuids), scanner)?,
             _ => scanner.skip()?,
         }
         Ok(())
@@ -413,7 +413,7 @@ impl<'a> Fields<'a> for PreservedFacts<'a> {
 struct Uuids<'v, 'a>(&'v mut Vec<Text<'a>>);
 
 impl<'a> Fields<'a> for Uuids<'_, 'a> {
-    fn field(&mut self, _: &str, scanner: &mut Scanner<'a>) -> Result<()> {
+    fn field(&mut self, _: &[u8], scanner: &mut Scanner<'a>) -> Result<()> {
         scanner.skip()
     }
 

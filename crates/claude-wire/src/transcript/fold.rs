@@ -3,13 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::light::SessionInfo;
-use super::prompt::FirstPrompt;
+use super::prompt::{FirstPrompt, attachment_prompt};
 use super::time::parse_timestamp;
 use crate::json::Json;
 
 /// The data of a summary: what a list of sessions needs, folded over all entries so far.
 ///
-/// The fields have the names that the TypeScript SDK writes, so a store can be shared with it.
+/// The fields have the names that the TypeScript SDK writes, so a store can be shared with it. One is added:
+/// `attachmentFallback` names a prompt without text, so that lists show such a session as they do on disk.
 /// Serialize it with [`to_json`](Self::to_json). Only for main transcripts, not for subagents.
 ///
 /// ```
@@ -94,6 +95,10 @@ impl SummaryData {
         if let Some(prompt) = prompt {
             self.set("firstPrompt", prompt);
             self.set("firstPromptLocked", true);
+        } else if !self.0.contains_key("attachmentFallback")
+            && let Some(name) = attachment_prompt(entry)
+        {
+            self.set("attachmentFallback", name);
         }
     }
 
@@ -110,7 +115,8 @@ impl SummaryData {
         let summary = title
             .or_else(|| self.text("lastPrompt"))
             .or_else(|| self.text("summaryHint"))
-            .or_else(|| first_prompt.clone())?;
+            .or_else(|| first_prompt.clone())
+            .or_else(|| self.text("attachmentFallback"))?;
         Some(SessionInfo {
             summary,
             custom_title,

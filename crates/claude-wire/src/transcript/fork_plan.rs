@@ -6,6 +6,7 @@ use super::index::{Boundary, Preserved};
 use super::key::Key;
 use super::recover;
 use super::row::{self, EntryRef};
+use super::sort::sort_nodes;
 use super::tree::Tree;
 
 /// The entries that a fork of a session copies, see [`Tree::fork`].
@@ -135,8 +136,9 @@ impl<'i> Tree<'i> {
             let Some((terminal, leaf)) = rest.leaf() else { return };
             let mut chosen = recover::parallel_results(&rest, rest.chain(leaf));
             let mut wanted = wanted.clone();
-            chosen.sort_unstable();
-            wanted.sort_unstable();
+            for nodes in [&mut chosen, &mut wanted] {
+                sort_nodes(nodes, &|node| (node.into(), None));
+            }
             let Some(terminal) = terminal.filter(|node| branches.is_removable(*node)) else {
                 return;
             };

@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use super::build::{self, Built};
 use super::facts::Facts;
-use super::issue::{Issue, IssueKind};
+use super::issue::{Issue, IssueKind, sort_issues};
 use super::key::Key;
 use super::row::{self, EntryRef, ParentPlace, ParentRef, Row};
 use super::rows::Rows;
@@ -50,20 +50,20 @@ pub const DEFAULT_MAX_LINE_BYTES: usize = 256 * 1024 * 1024;
 pub struct Index {
     pub(super) rows: Rows,
     /// Parents that are not among the entries just before.
-    other_parents: Vec<Key>,
+    pub(super) other_parents: Vec<Key>,
     pub(super) boundaries: Vec<Boundary>,
     /// Tool calls beyond the first of an entry.
     pub(super) more_tools: Vec<(u32, u64)>,
-    issues: Vec<Issue>,
-    line: PartialLine,
+    pub(super) issues: Vec<Issue>,
+    pub(super) line: PartialLine,
     max_line_bytes: usize,
 }
 
 /// The line that is not complete yet.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct PartialLine {
+pub(super) struct PartialLine {
     /// The offset of its first byte.
-    start: u64,
+    pub(super) start: u64,
     bytes: Vec<u8>,
     /// The bytes of it that were dropped, because it is longer than the limit.
     dropped: u64,
@@ -208,7 +208,7 @@ impl Index {
                 }
             }
         }
-        issues.sort_by_key(|issue| (issue.offset, issue.kind));
+        sort_issues(&mut issues);
         issues
     }
 
@@ -307,7 +307,7 @@ impl Index {
 
 impl Index {
     /// Finds a place for the key of a parent.
-    fn parent_ref(&mut self, key: Key) -> ParentRef {
+    pub(super) fn parent_ref(&mut self, key: Key) -> ParentRef {
         /// Parallel tool calls are the farthest that parents mostly are.
         const LOOK_BACK: u32 = 16;
         let count = self.row_count();

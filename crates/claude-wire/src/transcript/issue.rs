@@ -21,6 +21,11 @@ impl Issue {
     }
 }
 
+/// Sorts issues by their place in the file.
+pub(super) fn sort_issues(issues: &mut [Issue]) {
+    issues.sort_by_key(|issue| (issue.offset, issue.kind));
+}
+
 impl fmt::Display for Issue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes at offset {}: {}", self.len, self.offset, self.kind)

@@ -17,6 +17,11 @@ impl Key {
         self.0[0]
     }
 
+    /// The other 64 bits.
+    pub(super) fn last_words(self) -> u64 {
+        u64::from(self.0[1]) << 32 | u64::from(self.0[2])
+    }
+
     /// The first 48 bits. Keys are ordered by them first.
     pub(crate) fn prefix(self) -> u64 {
         u64::from(self.0[0]) << 16 | u64::from(self.0[1] >> 16)

@@ -7,6 +7,7 @@ use super::bits::Bits;
 use super::index::Index;
 use super::key::Key;
 use super::row::{self, EntryRef, Row};
+use super::sort::sort_pairs;
 use super::tree::Tree;
 
 /// An entry that is shown as a message.
@@ -322,7 +323,7 @@ impl Tree<'_> {
             children.extend(parents[0].map(|parent| (parent, node)));
             children.extend(parents[1].filter(|_| differs).map(|parent| (parent, node)));
         }
-        children.sort_by_key(|(parent, node)| (*parent, self.row(*node).time()));
+        sort_pairs(&mut children, &|parent, node| (parent.into(), self.row(node).time()));
         let mut found = Vec::new();
         let mut stack = vec![leaf];
         while let Some(copy) = stack.pop() {

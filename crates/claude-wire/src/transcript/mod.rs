@@ -7,11 +7,12 @@
 //!
 //! - [`Index`] takes the bytes chunk by chunk and keeps 48 bytes per entry: where the entry is, and
 //!   what choosing the conversation needs. It salvages what it can and reports every line that is
-//!   not one whole entry ([`Issue`]).
+//!   not one whole entry ([`Issue`]). Indexes of parts can be joined ([`Index::append`]), so that
+//!   several threads can read one transcript.
 //! - [`Tree`] chooses the conversation as the TypeScript SDK does, and gives every branch, the
 //!   history before compactions, and prompts that joined a running turn.
 //! - [`EntryRef`] is the position of an entry; the caller reads those bytes and decodes them
-//!   ([`Entry::decode`]).
+//!   ([`Entry::decode`], or [`Entry::decode_large`] where the bytes should not be in memory too).
 //! - [`Ends`] gives what lists of sessions show, from the first and last bytes of a transcript;
 //!   [`SummaryData`] gives the same from entries as they are appended to a store.
 //! - [`ForkPlan`] and [`Fork`] copy a session under new ids, entry by entry; [`title_line`] and
@@ -28,6 +29,7 @@
 mod append;
 mod bits;
 mod build;
+mod concat;
 mod entry;
 mod error;
 mod facts;
@@ -37,6 +39,7 @@ mod fork_plan;
 mod index;
 mod issue;
 mod key;
+mod large;
 mod light;
 mod messages;
 mod project;
@@ -46,6 +49,7 @@ mod row;
 mod rows;
 mod salvage;
 mod scan;
+mod sort;
 mod time;
 mod tree;
 

@@ -44,6 +44,22 @@ impl FirstPrompt {
     }
 }
 
+/// What a prompt without text is called, if it has an attachment.
+pub(super) fn attachment_prompt(entry: &Value) -> Option<&'static str> {
+    let is_hidden = entry["isMeta"] == true || entry["isCompactSummary"] == true;
+    if entry["type"] != "user" || is_hidden {
+        return None;
+    }
+    let blocks = entry["message"]["content"].as_array()?;
+    let has = |kind: &str| blocks.iter().any(|block| block["type"] == kind);
+    match () {
+        () if has("tool_result") => None,
+        () if has("image") => Some("Image"),
+        () if has("document") => Some("Document"),
+        () => None,
+    }
+}
+
 /// The texts of a message; `None` if it has the result of a tool call.
 fn texts(content: &Value) -> Option<Vec<&str>> {
     if let Some(text) = content.as_str() {

@@ -5,6 +5,7 @@
 
 use super::bits::Bits;
 use super::row::{self, Row};
+use super::sort::{sort_nodes, sort_pairs};
 use super::tree::Tree;
 
 /// Puts the lines and results of each response that are not on the chain behind the last line of
@@ -37,7 +38,7 @@ pub(super) fn parallel_results(tree: &Tree<'_>, chain: Vec<u32>) -> Vec<u32> {
 fn with_inserted(mut chain: Vec<u32>, mut inserted: Vec<(u32, u32)>) -> Vec<u32> {
     // Sorting takes memory, and lines are mostly in the order of the file.
     if !inserted.is_sorted_by_key(|(behind, _)| *behind) {
-        inserted.sort_by_key(|(behind, _)| *behind);
+        sort_pairs(&mut inserted, &|behind, _| (behind.into(), None));
     }
     let length = chain.len();
     chain.reserve_exact(inserted.len());
@@ -104,7 +105,9 @@ impl<'t, 'i> Recovery<'t, 'i> {
         for result in results(tree, on_chain) {
             recovery.attach(result);
         }
-        recovery.results.sort_unstable_by_key(|(line, result)| (*line, tree.first(*result)));
+        sort_pairs(&mut recovery.results, &|line, result| {
+            (line.into(), Some(tree.first(result).into()))
+        });
         recovery.results.dedup();
         recovery.find_lines(chain, on_chain);
         for node in chain.iter().filter(|_| !recovery.calls.is_empty()) {
@@ -205,7 +208,9 @@ impl<'t, 'i> Recovery<'t, 'i> {
         let mut lines = Vec::with_capacity(tree.nodes().filter(is_line).count());
         lines.extend(tree.nodes().filter(is_line));
         self.lines = lines;
-        self.lines.sort_unstable_by_key(|node| (tree.row(*node).response(), tree.first(*node)));
+        sort_nodes(&mut self.lines, &|node| {
+            (tree.row(node).response(), Some(tree.first(node).into()))
+        });
     }
 
     /// The position of a response in `responses`.
@@ -236,8 +241,8 @@ impl<'t, 'i> Recovery<'t, 'i> {
             if is_inner { inner.push(result) } else { outer.push(result) }
         }
         self.add_unanswered(lines, &mut inner, outer);
-        siblings.sort_by_key(|node| tree.row(*node).time());
-        inner.sort_by_key(|node| tree.row(*node).time());
+        sort_nodes(&mut siblings, &|node| (0, tree.row(node).time()));
+        sort_nodes(&mut inner, &|node| (0, tree.row(node).time()));
         siblings.extend(inner);
         siblings
     }
@@ -250,7 +255,7 @@ impl<'t, 'i> Recovery<'t, 'i> {
         }
         let mut answered = self.answered.clone();
         answered.extend(inner.iter().flat_map(|node| self.result_ids(*node)));
-        outer.sort_by_key(|node| self.tree.first(*node));
+        sort_nodes(&mut outer, &|node| (self.tree.first(node).into(), None));
         for result in outer {
             let ids: Vec<u64> = self.result_ids(result).collect();
             let is_needed = ids.iter().any(|id| {

@@ -25,6 +25,11 @@ impl Rows {
         }
     }
 
+    /// Takes the rows one after the other, and frees those that were taken.
+    pub(super) fn into_rows(self) -> impl Iterator<Item = Row> {
+        self.pieces.into_iter().flatten()
+    }
+
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Row> {
         self.pieces.iter().flatten()
     }

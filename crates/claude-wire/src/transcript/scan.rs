@@ -1,11 +1,13 @@
 //! A cursor over the JSON of a record that reads little of it and skips the rest quickly.
 //!
-//! Accepts what `serde_json` accepts: strings that are skipped may hold invalid UTF-8 and lone
-//! surrogate escapes, those that are read may not.
+//! Accepts what `serde_json` accepts: keys and strings that are skipped may hold invalid UTF-8 and
+//! lone surrogate escapes, strings that are read may not.
 
 use std::borrow::Cow;
 
 use serde::de::{Deserialize, IgnoredAny};
+
+use crate::plain::plain_length;
 
 /// Why a record cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +60,24 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads the next key of an object, whose `{` is next if `is_first`; `None` at its end.
+    /// Reads the next key of an object, whose `{` is next if `is_first`; `None` at its end. Escapes
+    /// are resolved.
     #[inline]
-    pub(super) fn key(&mut self, is_first: bool) -> Result<Option<Cow<'a, str>>> {
+    pub(super) fn key(&mut self, is_first: bool) -> Result<Option<Cow<'a, [u8]>>> {
         if is_first {
             self.expect(b'{')?;
         }
         if !self.next_element(b'}', is_first)? {
             return Ok(None);
         }
-        let key = self.text()?;
+        let (raw, has_escapes) = self.string()?;
+        let key = if has_escapes {
+            let key: String = serde_json::from_slice(raw).map_err(|_| ScanError::Syntax)?;
+            Cow::Owned(key.into_bytes())
+        } else {
+            // Not checked for UTF-8, which would take as long as finding its end.
+            Cow::Borrowed(&raw[1..raw.len() - 1])
+        };
         self.expect(b':')?;
         Ok(Some(key))
     }
@@ -93,16 +103,6 @@ impl<'a> Scanner<'a> {
         self.expect(b',')?;
         // No comma at the end.
         if self.peek()? == end { Err(ScanError::Syntax) } else { Ok(true) }
-    }
-
-    /// Reads a string, with its escapes resolved.
-    fn text(&mut self) -> Result<Cow<'a, str>> {
-        let (raw, has_escapes) = self.string()?;
-        if has_escapes {
-            return serde_json::from_slice(raw).map(Cow::Owned).map_err(|_| ScanError::Syntax);
-        }
-        let inner = &raw[1..raw.len() - 1];
-        std::str::from_utf8(inner).map(Cow::Borrowed).map_err(|_| ScanError::Syntax)
     }
 
     /// Skips a string and returns it with its quotes, and whether it holds escapes.
@@ -273,50 +273,6 @@ impl<'a> Scanner<'a> {
             Err(_) => Err(ScanError::Syntax),
         }
     }
-}
-
-/// How many bytes at the start are neither a quote, a backslash nor a control character.
-#[inline]
-fn plain_length(bytes: &[u8]) -> usize {
-    /// Most strings are shorter: names and identifiers.
-    const SHORT: usize = 48;
-    let length = plain_words(&bytes[..bytes.len().min(SHORT)]);
-    if length < SHORT { length } else { SHORT + plain_blocks(&bytes[SHORT..]) }
-}
-
-/// As [`plain_length`], for long text.
-fn plain_blocks(bytes: &[u8]) -> usize {
-    /// The compiler turns a block of this size into a few vector instructions.
-    const BLOCK: usize = 64;
-    // Numbers instead of booleans, which would be compared one after the other.
-    let special =
-        |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-    let is_plain =
-        |block: &[u8; BLOCK]| block.iter().fold(0, |found, byte| found | special(*byte)) == 0;
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
-    plain + plain_words(&bytes[plain..])
-}
-
-/// As [`plain_length`], for short text.
-#[inline]
-fn plain_words(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let quote = word ^ (ONES * u64::from(b'"'));
-        let slash = word ^ (ONES * u64::from(b'\\'));
-        let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
-        // A borrow may mark bytes behind the first one that counts, never before it.
-        let found = (below(word, 0x20) | below(quote, 1) | below(slash, 1)) & HIGH;
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    let is_plain = |byte: &&u8| !matches!(**byte, b'"' | b'\\' | 0..0x20);
-    words.len() * 8 + rest.iter().take_while(is_plain).count()
 }
 
 #[cfg(test)]

@@ -46,8 +46,9 @@ fn seconds_and_millis(text: &str) -> Option<(i64, i64)> {
     if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let padded: String = fraction.chars().chain("000".chars()).take(3).collect();
-    Some((digits(seconds, 2)?, padded.parse().ok()?))
+    let thousandths = fraction.bytes().chain(*b"00").take(3);
+    let millis = thousandths.fold(0, |millis, digit| millis * 10 + i64::from(digit - b'0'));
+    Some((digits(seconds, 2)?, millis))
 }
 
 fn offset_millis(text: &str) -> Option<i64> {

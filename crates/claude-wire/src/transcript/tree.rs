@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use super::bits::Bits;
 use super::index::{Boundary, Checkpoint, Index, Preserved};
-use super::issue::{Issue, IssueKind};
+use super::issue::{Issue, IssueKind, sort_issues};
 use super::key::Key;
 use super::recover;
 use super::row::{self, EntryRef, ParentPlace, Row};
+use super::sort::sort_nodes;
 
 /// The tree of an [`Index`].
 ///
@@ -122,7 +123,7 @@ impl<'i> Tree<'i> {
             }
         }
         self.outside(&mut report);
-        issues.sort_by_key(|issue| (issue.offset, issue.kind));
+        sort_issues(&mut issues);
         issues
     }
 
@@ -360,12 +361,15 @@ impl<'i> Tree<'i> {
 
     /// Links the entries that compactions preserved behind their summaries.
     fn relink(&mut self, unlinked: Option<Key>) {
-        let mut boundaries: Vec<&Boundary> = self.index.boundaries.iter().collect();
-        boundaries.retain(|boundary| {
+        let is_linked = |boundary: &&Boundary| {
             let is_linked = unlinked.is_none() || boundary.anchor() != unlinked;
             is_linked && self.is_part(boundary.row) && self.last(boundary.row) == boundary.row
-        });
-        boundaries.sort_by_key(|boundary| self.first(boundary.row));
+        };
+        let linked = self.index.boundaries.iter().filter(is_linked);
+        let mut rows: Vec<u32> = linked.map(|boundary| boundary.row).collect();
+        sort_nodes(&mut rows, &|row| (self.first(row).into(), None));
+        let boundaries: Vec<&Boundary> =
+            rows.into_iter().filter_map(|row| self.boundary(row)).collect();
         let mut children = Children::default();
         for boundary in &boundaries {
             children.0.extend(boundary.anchor().map(|anchor| (anchor, Vec::new())));
@@ -442,7 +446,9 @@ fn sorted_by_key(index: &Index, entries: impl Iterator<Item = u32> + Clone) -> V
     for group in keys.chunk_by(|one, other| one.0 == other.0) {
         let start = order.len();
         order.extend(group.iter().map(|(_, at)| *at));
-        order[start..].sort_unstable_by_key(|at| (index.rows[*at].id, *at));
+        if group.len() > 1 {
+            sort_nodes(&mut order[start..], &|at| (index.rows[at].id.last_words(), None));
+        }
     }
     order
 }

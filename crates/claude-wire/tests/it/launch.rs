@@ -1,9 +1,7 @@
 //! Settings to arguments and environment.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::id::SessionId;
 use claude_wire::launch::{
@@ -12,6 +10,7 @@ use claude_wire::launch::{
 };
 use claude_wire::settings::SystemPromptBase;
 use claude_wire::settings::{EnvironmentPolicy, SettingsSource};
+use claude_wire::{Json, Map};
 use expect_test::{Expect, expect};
 
 pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Settings {
@@ -313,7 +312,7 @@ fn the_environment_names_the_sdk_and_never_an_outer_session() {
     let command = session(&settings(|s| {
         s.cwd = Some(PathBuf::from("/project"));
         s.file_checkpointing = true;
-        s.env = BTreeMap::from([("KEY".to_owned(), Secret::from("value"))]);
+        s.env = Map::from([("KEY".to_owned(), Secret::from("value"))]);
     }));
     let names: Vec<&str> = command.set.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
@@ -354,7 +353,7 @@ fn pwd_follows_the_working_directory() {
 #[test]
 fn variables_of_the_host_are_not_overridden() {
     let command = session(&settings(|s| {
-        s.env = BTreeMap::from([
+        s.env = Map::from([
             ("CLAUDE_CODE_ENTRYPOINT".to_owned(), Secret::from("mine")),
             ("CLAUDECODE".to_owned(), Secret::from("1")),
         ]);
@@ -385,7 +384,7 @@ fn all_contradictions_are_reported_with_both_options() {
         s.max_budget_usd = Some(f64::NAN);
         s.fallback_model = Some("m".into());
         s.permission_prompt_tool = Some("a\0b".into());
-        s.env = BTreeMap::from([("A=B".to_owned(), Secret::from("x"))]);
+        s.env = Map::from([("A=B".to_owned(), Secret::from("x"))]);
         s.extra_args = vec![("--".into(), None)];
         s.allowed_tools = vec![" ".into()];
     });

@@ -246,7 +246,7 @@ fn plugins_are_on_the_command_line_or_in_the_handshake() {
 #[test]
 fn tool_aliases_are_in_the_handshake() {
     check(
-        |s| s.tool_aliases = [("Run".into(), "Bash".into())].into(),
+        |s| s.tool_aliases = [("Run", "Bash".into())].into(),
         &expect![[r#"{"toolAliases":{"Run":"Bash"}}"#]],
     );
 }
@@ -379,7 +379,7 @@ fn print_mode_rejects_options_of_the_handshake() {
             s.title = Some("t".into());
             s.include |= Include::AGENT_PROGRESS_SUMMARIES;
             s.per_task_stop_affordance = Some(true);
-            s.tool_aliases = [("Run".into(), "Bash".into())].into();
+            s.tool_aliases = [("Run", "Bash".into())].into();
             s.skills = Some(["pdf"].into());
             s.plugins = vec![Plugin::new("/p")];
             s.plugin_delivery = PluginDelivery::Handshake;

@@ -1,7 +1,6 @@
 //! What must not be shown of settings: what is masked, and what is printed nowhere.
 
-use std::collections::BTreeMap;
-
+use claude_wire::Map;
 use claude_wire::control::{HostRequest, McpSetServers};
 use claude_wire::launch::{Form, Needs, Secret, command_line, secrets, secrets_in};
 use claude_wire::settings::SystemPromptBase;
@@ -11,7 +10,7 @@ use crate::launch::{json, settings};
 #[test]
 fn secrets_are_found_in_every_option() {
     let settings = settings(|s| {
-        s.env = BTreeMap::from([("ANY".to_owned(), Secret::from("variable"))]);
+        s.env = Map::from([("ANY".to_owned(), Secret::from("variable"))]);
         s.extra_args = vec![("any".into(), Some(Secret::from("flag"))), ("debug".into(), None)];
         s.mcp_servers
             .set("http", json(r#"{"type":"http","url":"https://x","headers":{"X-Any":"header"}}"#));
@@ -50,7 +49,7 @@ fn paths_and_hosts_are_secret_only_by_the_name_of_their_variable() {
         let expected: &[&str] = if is_secret { &[value] } else { &[] };
         let in_env = settings(|s| {
             s.cwd = Some("work/project".into());
-            s.env = BTreeMap::from([(name.to_owned(), Secret::from(value))]);
+            s.env = Map::from([(name.to_owned(), Secret::from(value))]);
         });
         assert_eq!(secrets(&in_env), expected, "{name}={value}");
         let as_argument = settings(|s| {
@@ -102,7 +101,7 @@ fn new_servers_for_a_session_print_their_names_only() {
 fn secrets_are_never_printed() {
     const MARK: &str = "s3cr3t";
     let settings = settings(|s| {
-        s.env = BTreeMap::from([("KEY".to_owned(), Secret::from(MARK))]);
+        s.env = Map::from([("KEY".to_owned(), Secret::from(MARK))]);
         s.extra_args = vec![("key".into(), Some(Secret::from(MARK)))];
         s.settings = Some(json(&format!(r#"{{"a":"{MARK}"}}"#)).into());
         s.system_prompt = Some(SystemPromptBase::Text(MARK.to_owned()));
@@ -119,7 +118,7 @@ fn secrets_are_never_printed() {
 #[test]
 fn value_inside_a_variable_name_is_not_repeated_in_the_problem() {
     let settings = settings(|s| {
-        s.env = BTreeMap::from([("KEY=s3cr3t".to_owned(), Secret::from("x"))]);
+        s.env = Map::from([("KEY=s3cr3t".to_owned(), Secret::from("x"))]);
         s.extra_args = vec![("--key=s3cr3t".into(), None), ("--key s3cr3t".into(), None)];
     });
     let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();

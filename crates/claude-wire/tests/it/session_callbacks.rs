@@ -169,7 +169,7 @@ fn unknown_mcp_server_gets_a_json_rpc_error() {
 #[test]
 fn mcp_messages_have_a_concurrency_limit_of_their_own() {
     let mut plan = with_callbacks();
-    plan.mcp_servers.insert("calc".to_owned());
+    plan.mcp_servers.push("calc".to_owned());
     plan.limits.running_callbacks = 1;
     plan.limits.running_mcp = 1;
     plan.limits.waiting_mcp = 1;
@@ -245,7 +245,7 @@ fn elicitations_are_declined() {
 #[test]
 fn mcp_responses_have_a_concurrency_limit_of_their_own() {
     let mut plan = Plan::new(RunMode::Session);
-    plan.mcp_servers.insert("calc".to_owned());
+    plan.mcp_servers.push("calc".to_owned());
     plan.limits.running_mcp = 1;
     plan.limits.waiting_mcp = 0;
     let mut harness = Harness::ready(plan);
@@ -278,7 +278,7 @@ fn stdout_is_read_for_callbacks_without_readers() {
     };
     assert!(!with(|_| {}), "nobody can be asked");
     assert!(with(|plan| plan.permissions = true));
-    assert!(with(|plan| assert!(plan.mcp_servers.insert("calc".to_owned()))));
+    assert!(with(|plan| plan.mcp_servers.push("calc".to_owned())));
     assert!(with(|plan| plan.elicitation = true));
     assert!(with(|plan| plan.dialogs = true));
 }

@@ -190,10 +190,10 @@ pub(crate) const ANSWER: &str = r#"{"type":"assistant"}"#;
 pub(crate) fn with_callbacks() -> Plan {
     let mut plan = Plan::new(RunMode::Session);
     let limit = Duration::from_secs(60);
-    plan.hooks.insert("hook_0".into(), HookPlan::new("PreToolUse", limit, false));
-    plan.hooks.insert("hook_1".into(), HookPlan::new("PreToolUse", limit, true));
-    plan.hooks.insert("hook_2".into(), HookPlan::new("PermissionRequest", limit, true));
-    plan.hooks.insert("hook_3".into(), HookPlan::new("Stop", limit, true));
+    plan.hooks.insert("hook_0", HookPlan::new("PreToolUse", limit, false));
+    plan.hooks.insert("hook_1", HookPlan::new("PreToolUse", limit, true));
+    plan.hooks.insert("hook_2", HookPlan::new("PermissionRequest", limit, true));
+    plan.hooks.insert("hook_3", HookPlan::new("Stop", limit, true));
     plan.permissions = true;
     plan
 }

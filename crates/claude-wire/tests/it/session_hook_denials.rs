@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use claude_wire::hook_input::HookInput;
-use claude_wire::id::CallbackId;
 use claude_wire::session::{CallbackOutcome, HookDenial, HookPlan, Plan, RunMode};
 
 use crate::session_harness::{Harness, oversized, request};
@@ -12,9 +11,8 @@ use crate::session_harness::{Harness, oversized, request};
 fn with_hooks(hooks: &[(&str, bool)]) -> Harness {
     let mut plan = Plan::new(RunMode::Session);
     for (index, (event, fail_closed)) in hooks.iter().enumerate() {
-        let id = CallbackId::from(format!("hook_{index}"));
         let hook = HookPlan::new((*event).to_owned(), Duration::from_secs(60), *fail_closed);
-        plan.hooks.insert(id, hook);
+        plan.hooks.insert(format!("hook_{index}"), hook);
     }
     Harness::ready(plan)
 }

@@ -460,8 +460,8 @@ pub(crate) fn plan(random: &mut Choices) -> Plan {
         plan.initialize = None;
     }
     let limit = Duration::from_millis(1 + random.below(60_000));
-    plan.hooks.insert("hook_0".into(), HookPlan::new("PreToolUse", limit, false));
-    plan.hooks.insert("hook_1".into(), HookPlan::new("PreToolUse", limit, true));
+    plan.hooks.insert("hook_0", HookPlan::new("PreToolUse", limit, false));
+    plan.hooks.insert("hook_1", HookPlan::new("PreToolUse", limit, true));
     plan.permissions = !random.one_in(4);
     plan.elicitation = random.one_in(2);
     plan.permission_timeout = random.one_in(2).then_some(limit);

@@ -154,15 +154,15 @@ fn plan(recorded: &Recorded) -> Plan {
     plan.initialize = None;
     plan.permissions = true;
     plan.file_checkpointing = true;
-    plan.mcp_servers.insert("calc".to_owned());
+    plan.mcp_servers.push("calc".to_owned());
     for line in &recorded.from_host {
         let said = FromHost::decode(Bytes::copy_from_slice(&line.bytes));
         let Ok(FromHost::Request(request)) = said else { continue };
         if let HostRequest::Initialize(initialize) = request.request {
             for (event, matchers) in initialize.hooks.iter().flatten() {
                 for id in matchers.iter().flat_map(|matcher| matcher.hook_callback_ids.iter()) {
-                    let hook = HookPlan::new(event.clone(), Duration::from_secs(60), false);
-                    plan.hooks.insert(id.clone(), hook);
+                    let hook = HookPlan::new(event, Duration::from_secs(60), false);
+                    plan.hooks.insert(id.as_str(), hook);
                 }
             }
             plan.initialize = Some(initialize);

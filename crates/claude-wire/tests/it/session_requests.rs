@@ -109,7 +109,7 @@ fn plans() -> Vec<Plan> {
     all.limits.waiting_callbacks = 2;
     all.elicitation = true;
     all.dialogs = true;
-    all.mcp_servers.insert("calc".to_owned());
+    all.mcp_servers.push("calc".to_owned());
     let mut query = all.clone();
     let mut limits = QueryLimits::default();
     limits.idle_timeout = Some(Duration::from_secs(10));

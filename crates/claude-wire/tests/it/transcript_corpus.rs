@@ -42,7 +42,7 @@ fn is_subagent(path: &Path) -> bool {
 /// The text of a message, or what its blocks are.
 fn describe(bytes: &[u8], message: &MessageRef) -> String {
     let entry = Entry::decode(bytes_of(bytes, message.entry).to_vec()).unwrap();
-    let raw: serde_json::Value = serde_json::from_slice(entry.raw()).unwrap();
+    let raw: serde_json::Value = serde_json::from_slice(entry.raw().unwrap()).unwrap();
     let content = match &raw["attachment"]["prompt"] {
         serde_json::Value::Null => &raw["message"]["content"],
         prompt => prompt,

@@ -117,6 +117,35 @@ proptest! {
     }
 
     #[test]
+    fn indexes_of_parts_are_joined(
+        bytes in prop_oneof![any_bytes(), any_transcript()],
+        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..4),
+    ) {
+        // Parts begin with a line.
+        let breaks = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let starts: Vec<usize> = breaks.map(|(at, _)| at + 1).chain([0, bytes.len()]).collect();
+        let mut places: Vec<usize> = cuts.iter().map(|cut| *cut.get(&starts)).collect();
+        places.extend([0, bytes.len()]);
+        places.sort_unstable();
+        let mut joined = Index::new();
+        for pair in places.windows(2) {
+            let mut part = Index::new().starting_at(pair[0] as u64);
+            part.feed(&bytes[pair[0]..pair[1]]);
+            if pair[1] == bytes.len() {
+                part.finish();
+            }
+            joined.append(part);
+        }
+        let whole = index(&bytes);
+        prop_assert_eq!(whole.issues(), joined.issues());
+        prop_assert!(whole.entries().eq(joined.entries()));
+        prop_assert_eq!(whole.tree().conversation(), joined.tree().conversation());
+        prop_assert_eq!(whole.tree().issues(), joined.tree().issues());
+        prop_assert_eq!(whole.checkpoint(), joined.checkpoint());
+        prop_assert_eq!(whole.position(), joined.position());
+    }
+
+    #[test]
     fn a_fork_maps_every_id(bytes in any_transcript(), up_to in proptest::option::of(0..12_u32)) {
         let index = index(&bytes);
         let tree = index.tree();

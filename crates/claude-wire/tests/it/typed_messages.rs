@@ -73,7 +73,7 @@ fn usage_cost_and_denials_are_typed() {
 #[test]
 fn structured_output_and_origin_are_typed() {
     let structured = bodies("structured_output").into_iter().find_map(|body| match body {
-        Body::Result(result) => result.structured_output,
+        Body::Result(result) => result.structured_output.clone(),
         _ => None,
     });
     let value: Value = structured.unwrap().deserialize().unwrap();
@@ -82,7 +82,7 @@ fn structured_output_and_origin_are_typed() {
     let origins: Vec<_> = bodies("background_agent")
         .into_iter()
         .filter_map(|body| match body {
-            Body::Result(result) => Some(result.origin.and_then(|origin| origin.kind)),
+            Body::Result(result) => Some(result.origin.clone().and_then(|origin| origin.kind)),
             _ => None,
         })
         .collect();

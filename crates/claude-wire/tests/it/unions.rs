@@ -200,8 +200,8 @@ fn counts_times_and_costs_take_any_number() {
     else {
         panic!()
     };
-    assert_eq!(result.num_turns.unwrap(), 5);
-    assert_eq!(result.duration_ms.unwrap().as_u64(), None);
+    assert_eq!(result.num_turns.clone().unwrap(), 5);
+    assert_eq!(result.duration_ms.clone().unwrap().as_u64(), None);
 }
 
 #[test]

@@ -175,7 +175,9 @@ impl Turns<'_> {
         let response = format!("msg_{}", self.random.hex(24));
         let answer = self.random.text(800);
         self.block(&response, &format!(r#"{{"type":"text","text":"{answer}"}}"#), out);
-        let (prompt, leaf) = (&prompt[..200], self.parent.as_deref().unwrap_or_default());
+        // An escape must not be cut.
+        let prompt = prompt[..200].trim_end_matches('\\');
+        let leaf = self.parent.as_deref().unwrap_or_default();
         let session = &self.session;
         self.lines += 1;
         write_line(

@@ -42,7 +42,18 @@ pub fn build(names: &[&'static str]) -> Result<(PathBuf, Vec<Subject>), String> 
 pub fn build_history() -> Result<[Subject; 3], String> {
     cargo(&["--bin", "history", "--features", "history"])?;
     let kit = native("history", "this SDK".to_owned());
-    Ok([kit, official::python_history(), official::typescript_history()])
+    Ok([kit, official::python_script("history.py"), official::typescript_script("history.mjs")])
+}
+
+/// Builds or installs the subjects that use session stores: this SDK, Python, TypeScript.
+///
+/// # Errors
+///
+/// Returns an error when the build fails.
+pub fn build_stores() -> Result<[Subject; 3], String> {
+    cargo(&["--bin", "stores", "--features", "stores"])?;
+    let kit = native("stores", "this SDK".to_owned());
+    Ok([kit, official::python_script("stores.py"), official::typescript_script("stores.mjs")])
 }
 
 fn native(name: &'static str, title: String) -> Subject {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub use self::build::{build, build_history};
+pub use self::build::{build, build_history, build_stores};
 
 /// The subjects by the names that `--only` accepts. The first is the floor that the others are compared with, the
 /// second is this SDK.

@@ -30,12 +30,12 @@ pub(super) fn typescript() -> Subject {
     Subject { name: "typescript", title, program: availability(typescript_program()) }
 }
 
-/// The TypeScript SDK on stored conversations, which needs no other package.
-pub(super) fn typescript_history() -> Subject {
+/// The TypeScript SDK with a script that needs no other package.
+pub(super) fn typescript_script(script: &str) -> Subject {
     let program = || {
         let sdk = official::typescript_package()?.join("sdk.mjs");
         let node = interpreter("node", &["-p", "process.execPath"])?;
-        let command = vec![node, root().join("benches/typescript/history.mjs")];
+        let command = vec![node, root().join("benches/typescript").join(script)];
         Ok(Program { command, variables: vec![("BENCH_SDK", sdk)] })
     };
     let title = format!("TypeScript SDK {}", official::version(Source::TypeScript));
@@ -60,10 +60,10 @@ pub(super) fn python() -> Subject {
     Subject { name: "python", title, program: availability(python_program("subject.py")) }
 }
 
-/// The Python SDK on stored conversations.
-pub(super) fn python_history() -> Subject {
+/// The Python SDK with another script.
+pub(super) fn python_script(script: &str) -> Subject {
     let title = format!("Python SDK {}", official::version(Source::Python));
-    Subject { name: "python", title, program: availability(python_program("history.py")) }
+    Subject { name: "python", title, program: availability(python_program(script)) }
 }
 
 fn python_program(script: &str) -> Result<Program, InstallError> {

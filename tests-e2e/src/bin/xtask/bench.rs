@@ -32,6 +32,9 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     if words.first().is_some_and(|word| word == "history") {
         return super::bench_history::run(&words[1..]);
     }
+    if words.first().is_some_and(|word| word == "stores") {
+        return super::bench_stores::run(&words[1..]);
+    }
     let args = BenchArgs::read(words)?;
     raise_descriptor_limit()?;
     let (cli, subjects) = subject::build(&args.only)?;

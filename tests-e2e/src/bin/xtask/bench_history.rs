@@ -13,10 +13,6 @@ use super::Outcome;
 /// The number of rounds of the published figures.
 const ROUNDS: usize = 5;
 
-/// What the memory of the longest line may be, as a multiple of its size: its bytes, and the entry that is decoded from
-/// them.
-const LINE_COPIES: usize = 2;
-
 /// The arguments of the command.
 struct HistoryArgs {
     rounds: usize,
@@ -169,7 +165,7 @@ fn long_line(args: &HistoryArgs, kit: &Program) -> Result<Vec<String>, String> {
     let lines = data.transcripts[0].lines;
     let sample = data.run(kit, "read", 1)?;
     // The index, the line, and fixed buffers.
-    let limit = mib(LINE_COPIES * long_line + 64 * lines) + 16.0;
+    let limit = mib(long_line + 64 * lines) + 16.0;
     println!(
         "A transcript of {huge_bytes} bytes and {lines} lines, one of them with {long_line} bytes: read in {}, \
          {:.0} MiB at most, limit {limit:.0} MiB.",

@@ -7,6 +7,7 @@ mod bare;
 #[cfg(unix)]
 mod bench;
 mod bench_history;
+mod bench_stores;
 mod checks;
 #[cfg(unix)]
 mod golden;
@@ -53,6 +54,7 @@ cargo xtask simulate --seed N run one seed and print its trace
 cargo xtask bench [workloads…]
                               compare the SDK with others (--quick: check that it works; --only NAME…; --rounds N)
 cargo xtask bench history     compare reading and changing stored conversations with the official SDKs
+cargo xtask bench stores      compare session stores with those of the official SDKs (--quick; --rounds N)
 cargo xtask bench compile     measure the compile time of programs that use the SDK and other crates
 cargo xtask prove [areas…]    repeat the experiments of docs/proofs.md on the real CLI and count the results
 cargo xtask cli-versions VERSIONS…

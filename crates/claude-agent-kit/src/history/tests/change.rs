@@ -96,7 +96,7 @@ async fn fork_has_a_new_id_and_leaves_the_source_unchanged() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        assert_eq!(info.path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(info.path.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
 
@@ -156,7 +156,7 @@ async fn deleting_removes_the_transcript_and_its_folder() {
 
 /// Writes an entry of the CLI's registry.
 fn register(fixture: &Fixture, pid: u32, entry: &Value) {
-    let folder = fixture.history.config_dir().join("sessions");
+    let folder = fixture.history.config_dir().unwrap().join("sessions");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(format!("{pid}.json")), entry.to_string()).unwrap();
 }
@@ -192,6 +192,6 @@ async fn registry_entry_of_a_process_that_is_gone_is_ignored() {
     let pid = std::process::id();
     register(&fixture, pid, &json!({"pid": pid, "sessionId": id(1).as_str(), "startedAt": 1000}));
     assert!(!fixture.history.is_live(&id(1)).await.unwrap());
-    fs::write(fixture.history.config_dir().join("sessions/9.json"), "not json").unwrap();
+    fs::write(fixture.history.config_dir().unwrap().join("sessions/9.json"), "not json").unwrap();
     assert!(!fixture.history.is_live(&id(1)).await.unwrap());
 }

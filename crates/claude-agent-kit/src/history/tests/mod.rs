@@ -5,6 +5,7 @@ mod follow;
 mod list;
 mod read;
 mod robustness;
+mod stored;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ impl Fixture {
     /// The project folder of a working directory, created.
     pub(super) fn folder(&self, directory: &Path) -> PathBuf {
         let name = claude_wire::transcript::project_folder_name(directory.to_str().unwrap());
-        let folder = self.history.config_dir().join("projects").join(name);
+        let folder = self.history.config_dir().unwrap().join("projects").join(name);
         fs::create_dir_all(&folder).unwrap();
         folder
     }
@@ -124,14 +125,14 @@ fn config_directory_is_the_one_of_the_cli() {
         })
     };
     let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-    assert_eq!(at(&[(home, "/h")]).unwrap().config_dir(), Path::new("/h/.claude"));
+    assert_eq!(at(&[(home, "/h")]).unwrap().config_dir(), Some(Path::new("/h/.claude")));
     let given = [(home, "/h"), ("CLAUDE_CONFIG_DIR", "/c")];
-    assert_eq!(at(&given).unwrap().config_dir(), Path::new("/c"));
+    assert_eq!(at(&given).unwrap().config_dir(), Some(Path::new("/c")));
     let empty = [(home, "/h"), ("CLAUDE_CONFIG_DIR", "")];
-    assert_eq!(at(&empty).unwrap().config_dir(), Path::new("/h/.claude"));
+    assert_eq!(at(&empty).unwrap().config_dir(), Some(Path::new("/h/.claude")));
     assert_eq!(at(&[]).unwrap_err().kind(), ErrorKind::InvalidOptions);
     let options = Options::new().env("CLAUDE_CONFIG_DIR", "/o");
-    assert_eq!(History::from_options(&options).unwrap().config_dir(), Path::new("/o"));
+    assert_eq!(History::from_options(&options).unwrap().config_dir(), Some(Path::new("/o")));
 }
 
 #[test]

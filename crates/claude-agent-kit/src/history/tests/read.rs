@@ -26,7 +26,62 @@ async fn messages_are_streamed_in_order_and_in_pages() {
 }
 
 #[tokio::test]
-async fn message_has_its_role_ids_and_raw_entry() {
+async fn long_transcripts_are_indexed_in_parts_with_the_same_result() {
+    let fixture = Fixture::new();
+    let mut lines = conversation(8000, &fixture.work());
+    // Longer than a part, twice in a row: one begins where the other ends.
+    for (at, text) in [(3, "x".repeat(5 << 20)), (4, "y\n".repeat(2 << 20))] {
+        let (uuid, parent) = (format!("u{at}"), format!("a{}", at - 1));
+        lines[2 * at] = prompt(&uuid, Some(&parent), &text, &fixture.work());
+        lines[2 * at + 1] = response(&format!("a{at}"), &uuid, &text);
+    }
+    let mut bytes = text(&lines).into_bytes();
+    bytes.extend(b"{\"type\":\"user\",\"uuid\":\"torn");
+    assert!(bytes.len() > 24 << 20, "{}", bytes.len());
+    fs::write(fixture.write(1, &lines), &bytes).unwrap();
+    let mut whole = Index::new();
+    whole.feed(&bytes);
+    whole.finish();
+    let transcript = fixture.history.open(&id(1)).await.unwrap();
+    assert!(transcript.index().entries().eq(whole.entries()));
+    assert_eq!(transcript.index().issues(), whole.issues());
+    assert_eq!(transcript.index().position(), whole.position());
+    assert_eq!(transcript.index().tree().messages(MessageFilter::default()).len(), 16_000);
+    let messages = texts(transcript.messages(MessageFilter::default()).await.unwrap()).await;
+    assert_eq!(messages[6], "x".repeat(5 << 20));
+    assert_eq!(messages[9], "y\n".repeat(2 << 20));
+    assert_eq!(messages[15_999], "Answer 7999");
+}
+
+#[tokio::test]
+async fn bytes_of_entries_are_kept_on_request() {
+    let fixture = Fixture::new();
+    let long = prompt("u1", Some("a0"), &"é\n".repeat(200_000), &fixture.work());
+    let mut lines = conversation(1, &fixture.work());
+    lines.push(long);
+    fixture.write(1, &lines);
+    for keep in [false, true] {
+        let mut entries = fixture.history.entries(&id(1)).await.unwrap();
+        if keep {
+            entries = entries.with_raw();
+        }
+        let mut position = 0;
+        while let Some(entry) = entries.next().await {
+            let entry = entry.unwrap();
+            let line = lines[position].to_string();
+            let raw = entry.raw().map(|raw| raw.to_vec());
+            assert_eq!(raw, keep.then(|| line.clone().into_bytes()), "line {position}");
+            assert_eq!(serde_json::to_value(&entry).unwrap(), lines[position]);
+            position += 1;
+        }
+        assert_eq!(position, 3);
+    }
+    let last = fixture.history.last_messages(&id(1), 1, MessageFilter::default()).await.unwrap();
+    assert_eq!(last[0].content().unwrap().to_text(), "é\n".repeat(200_000));
+}
+
+#[tokio::test]
+async fn message_has_its_role_and_ids() {
     let fixture = Fixture::new();
     fixture.write(1, &conversation(1, &fixture.work()));
     let mut messages =
@@ -35,7 +90,7 @@ async fn message_has_its_role_ids_and_raw_entry() {
     assert_eq!(message.role, MessageRole::Assistant);
     assert_eq!((message.uuid().as_deref(), message.parent_agent_id.clone()), (Some("a0"), None));
     assert_eq!(message.entry.parent_uuid().as_deref(), Some("u0"));
-    assert!(message.entry.raw().starts_with(b"{"));
+    assert_eq!(message.entry.raw(), None);
     assert!(messages.next().await.is_none());
 }
 
@@ -187,7 +242,7 @@ async fn transcript_of_a_subagent_has_entries_and_issues() {
     fs::write(folder.join("agent-a1.jsonl"), &lines).unwrap();
     let agent = crate::id::AgentId::from("a1");
     let transcript = fixture.history.open_subagent(&id(1), &agent).await.unwrap();
-    assert_eq!(transcript.path(), folder.join("agent-a1.jsonl"));
+    assert_eq!(transcript.path(), Some(&*folder.join("agent-a1.jsonl")));
     let mut entries = transcript.entries().unwrap();
     assert_eq!(entries.len(), lines.lines().count() - 1);
     assert_eq!(entries.next().await.unwrap().unwrap().kind(), "user");

@@ -84,9 +84,9 @@ async fn unreadable_file_is_skipped_with_its_reason() {
 #[tokio::test]
 async fn file_in_place_of_a_folder_is_tolerated() {
     let fixture = Fixture::new();
-    fs::create_dir_all(fixture.history.config_dir()).unwrap();
-    fs::write(fixture.history.config_dir().join("projects"), "x").unwrap();
-    fs::write(fixture.history.config_dir().join("sessions"), "x").unwrap();
+    fs::create_dir_all(fixture.history.config_dir().unwrap()).unwrap();
+    fs::write(fixture.history.config_dir().unwrap().join("projects"), "x").unwrap();
+    fs::write(fixture.history.config_dir().unwrap().join("sessions"), "x").unwrap();
     assert!(fixture.history.list(ListFilter::new()).await.unwrap().sessions.is_empty());
     assert!(!fixture.history.is_live(&id(1)).await.unwrap());
     let error = fixture.history.open(&id(1)).await.unwrap_err();

@@ -2,10 +2,10 @@
 //! guide and the tests are based on this table.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
 
+use claude_wire::Map;
 use claude_wire::launch::{Secret, merge};
 use claude_wire::settings::SettingsSource;
 use serde_json::Value as JsonValue;
@@ -258,9 +258,9 @@ trait ByKey {
     fn put_on(&mut self, over: &Self, cwd: Option<&Path>) -> Result<(), String>;
 }
 
-impl ByKey for BTreeMap<String, Secret> {
+impl ByKey for Map<Secret> {
     fn put_on(&mut self, over: &Self, _: Option<&Path>) -> Result<(), String> {
-        self.extend(over.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self.extend(over.iter().map(|(name, value)| (name, value.clone())));
         Ok(())
     }
 }

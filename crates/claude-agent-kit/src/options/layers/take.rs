@@ -1,14 +1,13 @@
 //! Converts a value of a config file, or the text of a variable, to the type of an option.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use claude_wire::Json;
 use claude_wire::control::PermissionMode;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::{Effort, Secret};
 use claude_wire::settings::{ManagedSettings, PermissionPrompts, PreviewFormat};
+use claude_wire::{Json, Map};
 
 use super::node::{Node, Value, Wrong};
 
@@ -236,16 +235,13 @@ impl Take for Vec<PathBuf> {
     }
 }
 
-impl<T: Take> Take for BTreeMap<String, T> {
+impl<T: Take> Take for Map<T> {
     const EXPECTED: &'static str = "a table of strings";
 
     fn take(node: &Node) -> Taken<Self> {
         let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
         let taken = entries.iter().map(|entry| Ok((entry.name.clone(), T::take(&entry.node)?)));
-        let mut table = Self::new();
-        // Not collected, which would sort the entries by code for each type.
-        table.extend(all(taken)?);
-        Ok(table)
+        Ok(all(taken)?.into())
     }
 }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -7,7 +9,7 @@ fn message(line: &Value) -> Message {
     Message::decode(line.to_string()).unwrap()
 }
 
-fn result(mut line: Value) -> Box<ResultMessage> {
+fn result(mut line: Value) -> Arc<ResultMessage> {
     line["type"] = json!("result");
     match message(&line).body {
         Body::Result(result) => result,
@@ -20,7 +22,7 @@ fn models(usd: f64, input: u64, output: u64) -> Value {
 }
 
 /// A result of a CLI that reports totals only.
-fn totals(usd: f64, input: u64, own: u64) -> Box<ResultMessage> {
+fn totals(usd: f64, input: u64, own: u64) -> Arc<ResultMessage> {
     let usage = json!({"input_tokens": own});
     result(json!({"total_cost_usd": usd, "modelUsage": models(usd, input, 0), "usage": usage}))
 }

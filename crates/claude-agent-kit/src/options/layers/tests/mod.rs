@@ -312,8 +312,7 @@ fn merging_follows_the_specification() {
             "model": "builder", "language": "variable",
         })
     );
-    let env: Vec<_> =
-        settings.env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    let env: Vec<_> = settings.env.iter().map(|(name, value)| (name, value.expose())).collect();
     assert_eq!(env, [("A", "file"), ("B", "builder")]);
     assert_eq!(settings.add_dirs, ["/a", "/b", "/b", "/a"].map(PathBuf::from));
     assert_eq!(settings.extra_args.len(), 2);
@@ -326,11 +325,11 @@ fn settings_file_is_merged_by_value_unless_it_is_the_only_source() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("s.json"), r#"{"a": 1, "b": 1}"#).unwrap();
     let layers = || Options::layered().file_text("x.json", r#"{"settings": "s.json"}"#);
-    let alone = layers().load().unwrap().settings.settings;
+    let alone = layers().load().unwrap().settings.settings.clone();
     assert_eq!(alone, Some(SettingsSource::File("s.json".into())));
     let over = Json::from(json!({"b": 2}));
     let options = layers().under(Options::new().cwd(folder.path()).settings(over.clone())).unwrap();
-    let Some(SettingsSource::Value(value)) = options.settings.settings else { panic!() };
+    let Some(SettingsSource::Value(value)) = &options.settings.settings else { panic!() };
     assert_eq!(value.deserialize::<serde_json::Value>().unwrap(), json!({"a": 1, "b": 2}));
     let error = layers().under(Options::new().cwd("/missing").settings(over)).unwrap_err();
     assert!(error.to_string().contains("settings: failed to read `/missing/s.json`"), "{error}");
