@@ -5,6 +5,7 @@
 pub mod deferred;
 pub mod killed_hosts;
 mod load;
+pub mod postgres;
 pub mod stores;
 
 pub use load::Load;
@@ -22,4 +23,4 @@ pub struct Area {
 }
 
 /// Every area.
-pub const AREAS: [Area; 3] = [deferred::AREA, stores::AREA, killed_hosts::AREA];
+pub const AREAS: [Area; 4] = [deferred::AREA, stores::AREA, killed_hosts::AREA, postgres::AREA];

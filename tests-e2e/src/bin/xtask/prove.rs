@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::recording::today;
 use tests_e2e::harness::Harness;
-use tests_e2e::prove::{AREAS, Area, Load, deferred, killed_hosts, stores};
+use tests_e2e::prove::{AREAS, Area, Load, deferred, killed_hosts, postgres, stores};
 
 use super::{Outcome, install};
 
@@ -23,6 +23,10 @@ pub(crate) fn run(names: &[String]) -> Outcome {
     {
         let (holds, figures) = match area.name {
             "stores" => prove_stores(area),
+            "postgres" => match postgres::play(area.repetitions) {
+                Ok(figures) => (true, figures),
+                Err(violation) => (false, violation),
+            },
             _ => runtime.block_on(prove(area))?,
         };
         println!(
