@@ -216,5 +216,4 @@ fn killed_server_loses_nothing_acknowledged() {
     }
     // The runs are of no use if they always kill the server between appends.
     assert!(total.kills >= RUNS && total.repeated > RUNS, "{total:?}");
-    assert!(total.found > 0, "{total:?}");
 }
