@@ -42,7 +42,9 @@ use self::requests::Statements;
 /// # Requirements
 /// A database with the encoding `UTF8`, and PL/pgSQL, which databases have unless it was removed. The tests run
 /// on PostgreSQL 15. [`open`](Self::open) creates the schema if it does not exist; any number of hosts can do so
-/// at once.
+/// at once. With another `default_transaction_isolation` than `read committed`, concurrent requests for one
+/// session can fail with [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable) and have to be
+/// repeated. The server must not have `fsync` turned off.
 ///
 /// # Privileges
 /// The role that opens the store for the first time must be allowed to create the schema (`GRANT CREATE ON

@@ -22,6 +22,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("takeover_waits_for_an_append_in_flight", takeover_waits_for_an_append_in_flight),
         trial("locked_session_is_unavailable", locked_session_is_unavailable),
         trial("dropped_requests_leave_no_transaction", dropped_requests_leave_no_transaction),
+        trial(
+            "full_server_rejects_appends_until_there_is_room",
+            full_server_rejects_appends_until_there_is_room,
+        ),
         trial("closed_connections_are_replaced", closed_connections_are_replaced),
         trial("unreachable_server_is_unavailable", unreachable_server_is_unavailable),
         trial(
@@ -128,6 +132,29 @@ async fn dropped_requests_leave_no_transaction() {
     let mut found = texts(&store, &key(1)).await;
     found.sort();
     assert_eq!(found, ["0", "1", "2"]);
+}
+
+/// A trigger reports what a server without disk space reports, after some entries of the batch were inserted.
+async fn full_server_rejects_appends_until_there_is_room() {
+    let store = open().await;
+    let (client, schema) = (connect().await, store.schema());
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    let fill = format!(
+        "CREATE FUNCTION {schema}.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF new.text = '3' THEN RAISE 'could not extend file' USING ERRCODE = '53100'; END IF;
+             RETURN new;
+         END $$;
+         CREATE TRIGGER is_full BEFORE INSERT ON {schema}.entry
+             FOR EACH ROW EXECUTE FUNCTION {schema}.full()"
+    );
+    client.batch_execute(&fill).await.unwrap();
+    let batch = ["2", "3"].map(entry);
+    let error = store.append(&key(1), Append::new(&batch)).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (StoreErrorKind::Full, true), "{error}");
+    assert_eq!(texts(&store, &key(1)).await, ["1"]);
+    client.batch_execute(&format!("DROP TRIGGER is_full ON {schema}.entry")).await.unwrap();
+    store.append(&key(1), Append::new(&batch)).await.unwrap();
+    assert_eq!(texts(&store, &key(1)).await, ["1", "2", "3"]);
 }
 
 /// As after a restart of the server, or when a pooler closes idle connections.
