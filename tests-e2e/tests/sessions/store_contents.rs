@@ -7,7 +7,7 @@ use std::sync::Arc;
 use claude_agent_kit::store::{
     Append, Load, MemoryStore, NewEntry, SessionKey, SessionStore, StoreOptions,
 };
-use claude_agent_kit::{Conversation, Options, Session, query};
+use claude_agent_kit::{Conversation, ErrorKind, Options, Session, query};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
@@ -164,5 +164,59 @@ fn credentials_reach_neither_the_store_nor_new_files() {
             assert_eq!(found, [] as [String; 0], "{secret}");
         }
         assert_eq!(fs::read_to_string(credentials).unwrap(), login.to_string());
+    });
+}
+
+#[test]
+fn a_cleared_and_compacted_conversation_is_stored_under_its_ids() {
+    run(async {
+        let script = Script::new().otherwise([Reply::text("Hello.")]);
+        let harness = Harness::real(script, real()).await.unwrap();
+        let store = Arc::new(MemoryStore::new());
+        ask("one", options(&harness, &store, "a")).await;
+        // On another machine, where the files of the conversation are temporary.
+        let session = in_time(Session::start(options(&harness, &store, "b"))).await.unwrap();
+        let mut stored = Vec::new();
+        for prompt in ["two", "/compact", "three", "/clear", "four"] {
+            let outcome = in_time(session.send(prompt).await.unwrap().finish()).await.unwrap();
+            stored.push(outcome.stored);
+        }
+        assert_eq!(stored, [Some(true); 5]);
+        let cleared = session.session_id().unwrap();
+        assert_ne!(cleared.as_str(), ID);
+        in_time(session.stop()).await.unwrap();
+        let folders = fs::read_dir(harness.root().join("b/projects")).unwrap();
+        let folders: Vec<String> =
+            folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(!folders.iter().any(|name| name.starts_with("claude-agent-kit")), "{folders:?}");
+
+        let options = options(&harness, &store, "a");
+        ask("five", options.clone().conversation(Conversation::resume(cleared))).await;
+        let seen = request(&harness, "five");
+        assert!(seen.contains("\"four\"") && !seen.contains("\"three\""), "{seen}");
+        ask("six", options).await;
+        let seen = request(&harness, "six");
+        assert!(seen.contains("\"three\"") && !seen.contains("\"four\""), "{seen}");
+        assert!(seen.contains("continued from a previous conversation"), "{seen}");
+    });
+}
+
+#[test]
+fn a_config_directory_that_settings_move_is_not_used_silently() {
+    run(async {
+        let script = Script::new().otherwise([Reply::text("Hello.")]);
+        let harness = Harness::real(script, real()).await.unwrap();
+        let store = Arc::new(MemoryStore::new());
+        ask("one", options(&harness, &store, "a")).await;
+        let options = options(&harness, &store, "b");
+        let moved = harness.root().join("moved");
+        let settings = json!({"env": {"CLAUDE_CONFIG_DIR": moved}});
+        fs::write(harness.root().join("b/settings.json"), settings.to_string()).unwrap();
+        let collected = in_time(query("two", options).await.unwrap().collect()).await;
+        // A new conversation would be mixed with the one in the store.
+        let error = collected.error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
+        let stored = texts(&store).await.concat();
+        assert!(stored.contains("one") && !stored.contains("\"two\""));
     });
 }

@@ -8,6 +8,7 @@ use claude_wire::launch::{Origin, Secret, Start};
 use super::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::History;
+use crate::store::restore::is_restored;
 
 /// The conversation of a run: a new one, an earlier one, or a copy of an earlier one.
 ///
@@ -212,6 +213,10 @@ pub(crate) fn other_project(id: &SessionId, cwd: Option<String>, path: &Path) ->
 impl Options {
     /// Returns the options for a second start if the conversation to resume does not exist.
     pub(crate) fn fallback(&self) -> Option<Fallback> {
+        // The store knows whether the conversation exists; a new one would be mixed with it there.
+        if is_restored(self) {
+            return None;
+        }
         let start = self.settings.start.fallback()?;
         let id = start.session_id()?.clone();
         let mut options = Box::new(self.clone());

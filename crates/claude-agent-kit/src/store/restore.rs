@@ -58,14 +58,19 @@ pub(crate) struct Restored {
 pub(crate) async fn restore(options: &Options) -> Result<Option<Restored>> {
     let Some(store) = options.host.store.clone() else { return Ok(None) };
     let is_earlier = matches!(options.settings.start.origin, Origin::Latest | Origin::Session(_));
-    let is_remote = options.host.transport.as_ref().is_some_and(|transport| !transport.is_local());
-    if !is_earlier || is_remote {
+    if !is_earlier || !is_restored(options) {
         let mut restored = Restored::unchanged(options, &store);
         restored.warnings.extend(is_earlier.then(not_restored));
         return Ok(Some(restored));
     }
     let restorer = Restorer { options, place: Place::of(options)?, store };
     restorer.run().await.map(Some)
+}
+
+/// Returns whether earlier conversations are read from a store.
+pub(crate) fn is_restored(options: &Options) -> bool {
+    let is_local = options.host.transport.as_ref().is_none_or(|transport| transport.is_local());
+    options.host.store.is_some() && is_local
 }
 
 impl Restored {
