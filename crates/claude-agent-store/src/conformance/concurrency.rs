@@ -1,6 +1,8 @@
 //! Concurrent requests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use claude_agent_kit::store::{Append, Load, StoreErrorKind};
 use tokio::task::JoinSet;
@@ -10,9 +12,6 @@ use super::fixture::{Failure, Fixture, Outcome, ensure, entries, entry, expect, 
 const TASKS: u32 = 16;
 const APPENDS: u32 = 12;
 const ENTRIES: u32 = 3;
-
-/// The appends of an owner that waits to be rejected.
-const MAX_APPENDS: u32 = 2_000;
 
 /// Appends the batches of one task: entries `[task, append, number]`.
 async fn append_batches(fixture: Fixture, task: u32) -> Outcome {
@@ -154,10 +153,16 @@ pub(super) async fn nothing_of_an_earlier_owner_is_stored_after_a_claim(
     let mut number = 0_u32;
     for _ in 0..10 {
         let epoch = fixture.store.claim(&fixture.key).await?;
-        let (start, owner) = (number, fixture.clone());
-        let writer = tokio::spawn(async move {
-            for number in start..start + MAX_APPENDS {
+        let is_claimed = Arc::new(AtomicBool::new(false));
+        let (start, owner, claimed) = (number, fixture.clone(), is_claimed.clone());
+        // A set ends the owner with the check.
+        let mut writer = JoinSet::new();
+        writer.spawn(async move {
+            for number in start.. {
+                // How many appends precede the claim depends on the machine; none may follow it.
+                let is_late = claimed.load(Ordering::SeqCst);
                 match owner.append_as(epoch, &entries(&[&number.to_string()])).await {
+                    Ok(_) if is_late => break,
                     Ok(_) => tokio::task::yield_now().await,
                     Err(error) if error.kind() == StoreErrorKind::Superseded => return Ok(number),
                     Err(error) => return Err(Failure::from(error)),
@@ -166,12 +171,17 @@ pub(super) async fn nothing_of_an_earlier_owner_is_stored_after_a_claim(
             Err(Failure("the earlier owner was not rejected".to_owned()))
         });
         while fixture.texts(Load::all()).await?.len() < start as usize + 3 {
-            ensure!(!writer.is_finished(), "the entries of the owner are not stored");
+            if let Some(ended) = writer.try_join_next() {
+                ended??;
+                return Err(Failure("the entries of the owner are not stored".to_owned()));
+            }
             tokio::task::yield_now().await;
         }
         fixture.store.claim(&fixture.key).await?;
+        is_claimed.store(true, Ordering::SeqCst);
         let at_the_claim = fixture.texts(Load::all()).await?;
-        number = writer.await??;
+        let ended = writer.join_next().await;
+        number = ended.ok_or_else(|| Failure("the owner has no result".to_owned()))???;
         let afterwards = fixture.texts(Load::all()).await?;
         expect("the entries after a claim", &afterwards.len(), &at_the_claim.len())?;
         expect("the acknowledged entries", &afterwards.len(), &(number as usize))?;
