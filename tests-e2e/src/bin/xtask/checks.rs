@@ -43,6 +43,7 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "-p", "tests-e2e", "--example", "rmcp_server"], None),
     ("example", &["run", "--quiet", "--example", "structured"], None),
     ("example", &["run", "--quiet", "--example", "doctor"], None),
+    ("example", &["run", "--quiet", "-p", "claude-agent-store", "--example", "move_session"], None),
 ];
 
 /// Installs what the tests need and runs all steps, until one fails.
