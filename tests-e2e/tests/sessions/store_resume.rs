@@ -184,8 +184,11 @@ fn an_unknown_conversation_is_an_error_or_a_new_one() {
         let error = in_time(Session::start(options)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
         assert_eq!(error.session_id().unwrap().as_str(), UNKNOWN);
-        let (id, _) = a.ask("one", &store, Conversation::latest()).await;
+        let (id, _) = a.ask("one", &store, Conversation::fork_latest()).await;
         assert_ne!(id.as_str(), UNKNOWN);
+        let empty = Arc::new(MemoryStore::new());
+        let (other, _) = a.ask("one", &empty, Conversation::latest()).await;
+        assert_ne!(other, id);
         let (id, _) = a.ask("two", &store, Conversation::resume_or_start(UNKNOWN)).await;
         assert_eq!(id.as_str(), UNKNOWN);
         assert_eq!(prompts(&harness), ["two"]);

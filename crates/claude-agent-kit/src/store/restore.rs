@@ -113,10 +113,11 @@ impl Restorer<'_> {
         };
         let start = &mut restored.options.settings.start;
         if let Origin::Latest = start.origin {
-            start.origin = match self.latest(&project).await? {
-                Some(id) => Origin::Session(id),
-                None => Origin::New,
-            };
+            match self.latest(&project).await? {
+                Some(id) => start.origin = Origin::Session(id),
+                // There is nothing to fork either.
+                None => *start = start.id.take().map(Start::with_id).unwrap_or_default(),
+            }
         }
         let Origin::Session(id) = start.origin.clone() else { return Ok(restored) };
         // The CLI also resumes by a title; then the conversation must be on this machine.
