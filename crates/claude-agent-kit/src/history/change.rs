@@ -1,6 +1,6 @@
 //! Renames, tags, archives and deletes sessions.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use super::stored::StoredChange;
 use super::{History, Store, errors, file, live, time};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::private_file;
 
 /// How often a change is written until it stays.
 const ATTEMPTS: usize = 5;
@@ -96,7 +97,7 @@ impl History {
             for (located, _) in copies {
                 let folder = located.session_dir();
                 let write = || {
-                    create_private_dir(&folder)?;
+                    private_file::create_dir(&folder)?;
                     replace(&folder.join("archived.json"), text.as_bytes())
                 };
                 write().map_err(|error| errors::io("write to", &folder, error))?;
@@ -213,36 +214,11 @@ pub(super) fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
     Ok(tail[..read].split(|byte| *byte == b'\n').any(|found| found == text))
 }
 
-/// Creates a folder that only the user can read, unless it exists.
-fn create_private_dir(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    let builder = {
-        let mut builder = fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-    };
-    #[cfg(not(unix))]
-    let builder = fs::DirBuilder::new();
-    match builder.create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Creates a file that only the user can read; an existing one is an error.
-pub(super) fn create_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
-}
-
 /// Replaces a file as a whole.
 fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", crate::random::uuid()));
     let write = || {
-        create_private(&temporary)?.write_all(contents)?;
+        private_file::create(&temporary)?.write_all(contents)?;
         fs::rename(&temporary, path)
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))

@@ -1,16 +1,17 @@
 //! Copies a session under a new ID.
 
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use claude_wire::transcript::{Ends, Fork, ForkIds, Index};
 
 use super::project::Located;
 use super::source::{Source, Span, SpanReader};
-use super::{CancelFlag, History, change, errors, file, session_info, time, transcript};
+use super::{CancelFlag, History, errors, file, session_info, time, transcript};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::private_file;
 
 /// How a session is forked. Default: as a whole, with the title of the session and ` (fork)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +80,8 @@ pub(super) fn fork(
     let copy = Copy { located, source: &source, index: &index, cancel };
     let write = || {
         copy.write(options.up_to.as_deref(), &new_id, &title, &temporary)?;
-        publish(&temporary, &target).map_err(|error| errors::io("create", &target, error))
+        private_file::publish(&temporary, &target)
+            .map_err(|error| errors::io("create", &target, error))
     };
     let result = write();
     // Already gone if it was renamed; not created if the options are invalid.
@@ -118,7 +120,7 @@ impl Copy<'_> {
         }
         let trailer = fork.trailer(title).map_err(invalid)?;
         let failed = |error| errors::io("write", path, error);
-        let mut output = BufWriter::new(change::create_private(path).map_err(failed)?);
+        let mut output = BufWriter::new(private_file::create(path).map_err(failed)?);
         output.write_all(&fork.header()).map_err(failed)?;
         for entry in plan.entries() {
             self.cancel.check()?;
@@ -131,19 +133,5 @@ impl Copy<'_> {
         let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
         // The name must not become durable before the contents.
         file.sync_data().map_err(failed)
-    }
-}
-
-/// Gives a complete file its name, which must not be taken.
-fn publish(temporary: &Path, target: &Path) -> io::Result<()> {
-    match fs::hard_link(temporary, target) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            // Not every file system has links. The name is a new random ID.
-            match target.symlink_metadata() {
-                Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-                Err(_) => fs::rename(temporary, target),
-            }
-        }
-        result => result,
     }
 }
