@@ -334,7 +334,8 @@ impl Encode for Content {
     }
 }
 
-crate::schema::wire_traits!(Content);
+crate::schema::serde_traits!(Content);
+crate::schema::required_field!(Content);
 
 /// Returns the texts of blocks, joined.
 pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {

@@ -11,6 +11,7 @@ pub struct DecodeError {
 impl DecodeError {
     /// Takes the error by value, for `map_err`.
     #[expect(clippy::needless_pass_by_value, reason = "the signature for `map_err`")]
+    #[cold]
     pub(crate) fn from_json(error: serde_json::Error) -> Self {
         Self { reason: without_values(&error) }
     }

@@ -71,6 +71,8 @@ message_union! {
         AutocompactState(AutocompactStateMessage) = "autocompact_state",
         /// The state of a user message: queued, started, completed or cancelled.
         CommandLifecycle(CommandLifecycleMessage) = "command_lifecycle",
+        /// A note in the conversation, such as the outcome of a hook.
+        Attachment(AttachmentMessage) = "attachment",
     }
 }
 

@@ -220,6 +220,24 @@ wire_struct! {
     }
 }
 
+wire_struct! {
+    /// A note in the conversation, as in the transcript. Sent during the replay of a deferred tool call.
+    #[derive(Default)]
+    pub struct AttachmentMessage ["type" = "attachment"] {
+        /// The attachment, with its own `type`: `hook_success` when a hook responded to a replayed call,
+        /// `hook_deferred_tool` when the call was deferred again.
+        attachment: Option<Json>,
+        /// The tool call inside which a subagent received it.
+        parent_tool_use_id: Option<ToolUseId>,
+        /// The time.
+        timestamp: Option<String>,
+        /// The ID of this message.
+        uuid: Option<MessageId>,
+        /// The session ID.
+        session_id: Option<SessionId>,
+    }
+}
+
 open_enum! {
     /// The state of a user message.
     pub enum CommandState {

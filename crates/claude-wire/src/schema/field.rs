@@ -171,13 +171,18 @@ pub(crate) trait Field: Placeholder {
 }
 
 impl<T: Decode + Encode> Field for Option<T> {
+    // Not in each struct that has such a field.
+    #[inline(never)]
     fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        *self = Self::decode(reader)?;
+        *self = if reader.null() { None } else { Some(T::decode(reader)?) };
         Ok(())
     }
 
     fn show(&self) -> View<'_> {
-        self.as_ref().map_or(View::Absent, Encode::view)
+        match self {
+            Some(value) => value.view(),
+            None => View::Absent,
+        }
     }
 }
 
@@ -188,7 +193,10 @@ impl<T: Decode + Encode> Field for List<T> {
     }
 
     fn show(&self) -> View<'_> {
-        self.as_vec().map_or(View::Absent, Encode::view)
+        match self.as_vec() {
+            Some(values) => values.view(),
+            None => View::Absent,
+        }
     }
 }
 
@@ -199,7 +207,10 @@ impl<T: Decode + Encode> Field for Nullable<T> {
     }
 
     fn show(&self) -> View<'_> {
-        self.as_ref().map_or(View::Null, Encode::view)
+        match self.as_ref() {
+            Some(value) => value.view(),
+            None => View::Null,
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) use field::{Decode, Field, Placeholder, required_field};
 pub(crate) use long::{Gap, LongStrings, ReadAt};
 pub(crate) use reader::{Entries, Error, Fill, Reader};
 pub(crate) use strings::TextVisitor;
+pub(crate) use structs::{Of, WireStruct};
 pub use union::{Undecodable, Unknown};
 pub(crate) use union::{decode_union, read_tag, unknown};
 pub(crate) use view::{Encode, Fields, Members, Object, View, fmt_names};
@@ -91,8 +92,8 @@ pub(crate) fn deserialize<'de, T: Decode, D: Deserializer<'de>>(
     from_text(raw.get()).map_err(D::Error::custom)
 }
 
-/// The serde traits of a wire type, and its place in fields.
-macro_rules! wire_traits {
+/// The serde traits of a wire type.
+macro_rules! serde_traits {
     ($name:ident) => {
         impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(
@@ -107,11 +108,9 @@ macro_rules! wire_traits {
                 ::serde::Serialize::serialize(&$crate::schema::Encode::view(self), serializer)
             }
         }
-
-        $crate::schema::required_field!($name);
     };
 }
-pub(crate) use wire_traits;
+pub(crate) use serde_traits;
 
 /// An object key or a tag, borrowed from the text unless it holds escapes.
 #[derive(Debug)]

@@ -1,5 +1,85 @@
 //! `wire_struct!`: declares a struct of the wire.
 
+use std::marker::PhantomData;
+
+use super::{
+    Decode, Encode, Entries, Error, Field, Fields, Fill, FromEntries, Members, Object, Placeholder,
+    Reader, View, decode_object,
+};
+/// A struct that `wire_struct!` declares, as a type of this crate: a box of a struct could be a struct of
+/// another crate.
+pub(crate) struct Of<T>(PhantomData<T>);
+
+/// What is known of a struct. All that follows from it is generic: an implementation of each trait for each
+/// struct would take seconds to check.
+pub(crate) trait WireStruct {
+    /// The words for it in error messages.
+    const NAME: &'static str;
+    const FIELDS: &'static [&'static str];
+    const TAGS: &'static [(&'static str, &'static str)];
+    const REQUIRED: &'static [bool];
+}
+
+impl<T: Fill + Placeholder> FromEntries for T
+where
+    Of<T>: WireStruct,
+{
+    const NAME: &'static str = Of::<T>::NAME;
+
+    // In one codegen unit, with the code that drops a struct that was read in part.
+    #[inline(never)]
+    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
+        // One bit for each field that came.
+        const { assert!(Of::<T>::REQUIRED.len() <= u128::BITS as usize) };
+        let mut this = T::placeholder();
+        entries.fill(&mut this, Of::<T>::FIELDS, Of::<T>::TAGS, Of::<T>::REQUIRED)?;
+        Ok(this)
+    }
+}
+
+impl<T: Fields> Object for T
+where
+    Of<T>: WireStruct,
+{
+    fn members(&self) -> Members<'_> {
+        Members::new(Of::<T>::FIELDS, self, self.extra())
+    }
+}
+
+impl<T: Fields> Encode for T
+where
+    Of<T>: WireStruct,
+{
+    fn view(&self) -> View<'_> {
+        View::Object(self.members().all_tagged(Of::<T>::TAGS))
+    }
+}
+
+impl<T: Fill + Placeholder> Decode for T
+where
+    Of<T>: WireStruct,
+{
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        decode_object(reader)
+    }
+}
+
+impl<T: Fields + Fill + Placeholder> Field for T
+where
+    Of<T>: WireStruct,
+{
+    const IS_REQUIRED: bool = true;
+
+    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = decode_object(reader)?;
+        Ok(())
+    }
+
+    fn show(&self) -> View<'_> {
+        self.view()
+    }
+}
+
 /// Declares a struct whose named fields are typed and whose other fields are kept in `extra`.
 ///
 /// `Option` and `List` fields may be absent, all others must come. `as "name"` gives the name on
@@ -38,28 +118,21 @@ macro_rules! silent_wire_struct {
         const _: () = {
             /// The fields by index: macros cannot count.
             #[allow(non_camel_case_types, reason = "named for the fields")]
-            #[derive(Clone, Copy)]
             enum Index { $($field),* }
 
             const INDEX: &[Index] = &[$(Index::$field),*];
-            const REQUIRED: &[bool] = &[$( <$type as $crate::schema::Field>::IS_REQUIRED ),*];
-            const TAGS: &[(&str, &str)] = &[$($( ($tag, $tag_value) ),+)?];
 
-            impl $crate::schema::FromEntries for $name {
+            impl $crate::schema::WireStruct for $crate::schema::Of<$name> {
                 const NAME: &'static str = concat!("an object (", stringify!($name), ")");
-
-                // As all that is marked `inline` here: compiled only where it is used. Otherwise every
-                // type would be compiled for all that can be done with it.
-                #[inline]
-                fn from_entries(
-                    entries: &mut $crate::schema::Entries<'_, '_>,
-                ) -> Result<Self, $crate::schema::Error> {
-                    let mut this = <Self as $crate::schema::Placeholder>::placeholder();
-                    entries.fill(&mut this, Self::FIELDS, TAGS, REQUIRED)?;
-                    Ok(this)
-                }
+                const FIELDS: &'static [&'static str] = $name::FIELDS;
+                const TAGS: &'static [(&'static str, &'static str)] =
+                    &[$($( ($tag, $tag_value) ),+)?];
+                const REQUIRED: &'static [bool] =
+                    &[$( <$type as $crate::schema::Field>::IS_REQUIRED ),*];
             }
 
+            // As all that is marked `inline` here: compiled only where it is used. Otherwise every
+            // type would be compiled for all that can be done with it.
             impl $crate::schema::Placeholder for $name {
                 #[inline]
                 fn placeholder() -> Self {
@@ -69,9 +142,6 @@ macro_rules! silent_wire_struct {
                     }
                 }
             }
-
-            // One bit for each field that came.
-            const _: () = assert!(REQUIRED.len() <= u128::BITS as usize);
 
             #[allow(unused_variables, reason = "a struct without fields reads nothing")]
             impl $crate::schema::Fill for $name {
@@ -99,35 +169,15 @@ macro_rules! silent_wire_struct {
                         $( Index::$field => $crate::schema::Field::show(&self.$field), )*
                     }
                 }
-            }
 
-            impl $crate::schema::Object for $name {
                 #[inline]
-                fn members(&self) -> $crate::schema::Members<'_> {
-                    $crate::schema::Members::new(Self::FIELDS, self, &self.extra)
-                }
-            }
-
-            impl $crate::schema::Encode for $name {
-                #[inline]
-                fn view(&self) -> $crate::schema::View<'_> {
-                    $crate::schema::View::Object(
-                        $crate::schema::Object::members(self).all_tagged(TAGS),
-                    )
+                fn extra(&self) -> &$crate::Extra {
+                    &self.extra
                 }
             }
         };
 
-        impl $crate::schema::Decode for $name {
-            #[inline]
-            fn decode(
-                reader: &mut $crate::schema::Reader<'_>,
-            ) -> Result<Self, $crate::schema::Error> {
-                $crate::schema::decode_object(reader)
-            }
-        }
-
-        $crate::schema::wire_traits!($name);
+        $crate::schema::serde_traits!($name);
     };
 }
 

@@ -226,6 +226,7 @@ macro_rules! open_union {
             }
         }
 
-        $crate::schema::wire_traits!($name);
+        $crate::schema::serde_traits!($name);
+        $crate::schema::required_field!($name);
     };
 }

@@ -66,11 +66,18 @@ impl<T: Encode> Keyed for Map<T> {
 /// The named fields of a struct.
 pub(crate) trait Fields {
     fn field(&self, index: usize) -> View<'_>;
+
+    /// The fields that the struct does not name.
+    fn extra(&self) -> &Extra;
 }
 
 impl<T: Fields> Fields for Box<T> {
     fn field(&self, index: usize) -> View<'_> {
         (**self).field(index)
+    }
+
+    fn extra(&self) -> &Extra {
+        (**self).extra()
     }
 }
 
@@ -116,6 +123,7 @@ impl<'a> Members<'a> {
         self
     }
 
+    #[inline(never)]
     pub(crate) fn all_tagged(self, tags: &'static [(&'static str, &'static str)]) -> Self {
         tags.iter().rev().fold(self, |members, (name, value)| members.tagged(name, value))
     }

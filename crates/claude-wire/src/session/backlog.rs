@@ -203,12 +203,25 @@ impl<T: Clone> Backlog<T> {
     /// As a first subscription it frees the earlier items: they belong to no turn, and would otherwise
     /// be held for a reader that may never subscribe.
     pub fn subscribe_turn(&mut self) -> Subscriber {
+        self.release_early();
+        self.add(self.head, RangeEnd::NotStarted)
+    }
+
+    /// Subscribes to a turn that starts at the next item, and keeps the earlier items for the first
+    /// subscription: the host may never take this turn.
+    pub fn subscribe_replay(&mut self) -> Subscriber {
+        let subscriber = self.add(self.head, RangeEnd::NotStarted);
+        self.begin(subscriber);
+        subscriber
+    }
+
+    /// Frees the items before the first subscription, which then gets no earlier items.
+    pub fn release_early(&mut self) {
         if let EarlyItems::Kept = self.early {
             self.open -= 1;
             self.release(0, self.head.number);
         }
         self.early = EarlyItems::Claimed;
-        self.add(self.head, RangeEnd::NotStarted)
     }
 
     fn add(&mut self, from: Mark, end: RangeEnd) -> Subscriber {

@@ -277,7 +277,10 @@ pub enum Effect {
     AbortCallback(CallbackKey),
     /// Assign the following messages to the turn of this user message.
     TurnStarted(MessageId),
-    /// End the turn of this user message. Its result, if any, was delivered just before.
+    /// Assign the following messages to a turn with this ID, which the CLI has started by itself to replay
+    /// a deferred tool call. At most once, before the handshake is complete.
+    ReplayStarted(MessageId),
+    /// End the turn of this user message, or the replay with this ID. Its result, if any, was delivered just before.
     TurnEnded(MessageId, TurnEnd),
     /// End the run. All callbacks were cancelled and aborted before. The only effects that follow
     /// complete the remaining commands, so that their errors can name the cause.

@@ -121,6 +121,7 @@ impl Machine {
         let text = Bytes::copy_from_slice(text.as_bytes());
         self.out.push(Effect::State(RunState::Running(text)));
         self.evidence.handshake_confirmed();
+        self.turns.handshake_ended();
         self.replay_pending_requests(success, now);
         self.handshake = Handshake::Done;
         self.flush_queue(now);

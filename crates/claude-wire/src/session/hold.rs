@@ -56,7 +56,7 @@ impl Hold {
         match &effect {
             Effect::Deliver(_) if self.items.len() == 1 => {}
             Effect::Deliver(line) => self.bytes = self.bytes.saturating_add(line.len()),
-            Effect::TurnStarted(_) | Effect::TurnEnded(..) => {}
+            Effect::TurnStarted(_) | Effect::ReplayStarted(_) | Effect::TurnEnded(..) => {}
             Effect::Write(_)
             | Effect::CloseStdin
             | Effect::Terminate

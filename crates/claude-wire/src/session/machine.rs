@@ -95,7 +95,7 @@ impl Machine {
             queue: Queue::default(),
             operations: Operations::new(plan.id_suffix, &limits),
             callbacks: Callbacks::new(&limits),
-            turns: Turns::default(),
+            turns: Turns::new(plan.resumes && query.is_none() && plan.initialize.is_some()),
             orphans: Orphans::default(),
             ledger: Ledger::new(plan.resumes),
             query,

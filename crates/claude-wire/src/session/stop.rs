@@ -268,6 +268,7 @@ impl Machine {
     fn abandon_handshake(&mut self) -> bool {
         if self.handshake.is_pending() {
             self.handshake = Handshake::Failed;
+            self.turns.handshake_ended();
         }
         matches!(self.handshake, Handshake::Done)
     }

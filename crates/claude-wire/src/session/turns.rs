@@ -21,6 +21,8 @@ pub(super) struct Turns {
     activity: Activity,
     /// Whether the CLI has started a turn whose result is pending.
     in_turn: bool,
+    /// Whether a turn that the CLI starts now replays a deferred tool call.
+    expects_replay: bool,
 }
 
 /// The state that the CLI reports.
@@ -44,6 +46,8 @@ struct Turn {
     result: Option<ResultSummary>,
     /// Whether the CLI has completed the message and its result is pending.
     completed: bool,
+    /// Whether the CLI started the turn by itself, to replay a deferred tool call.
+    is_replay: bool,
 }
 
 /// The facts about a result that the end of a turn reports.
@@ -55,6 +59,16 @@ pub(super) struct ResultSummary {
 }
 
 impl Turns {
+    /// Creates an empty list. A replay can be expected only when a session is resumed.
+    pub(super) fn new(expects_replay: bool) -> Self {
+        Self { expects_replay, ..Self::default() }
+    }
+
+    /// Records that the handshake is complete or has failed. A replay starts before.
+    pub(super) fn handshake_ended(&mut self) {
+        self.expects_replay = false;
+    }
+
     /// Adds a turn and returns `true`, unless a message with its ID was sent before.
     pub(super) fn add(&mut self, message: &OutgoingMessage) -> bool {
         let id = message.id.clone();
@@ -66,8 +80,7 @@ impl Turns {
             Err(index) if message.chosen_id => self.chosen_ids.insert(index, id.clone()),
             Err(_) => {}
         }
-        let (written, started, result, completed) = (false, false, None, false);
-        self.open.push_back(Turn { id, written, started, result, completed });
+        self.open.push_back(Turn::new(id));
         true
     }
 
@@ -118,6 +131,7 @@ impl Turns {
             ("command_lifecycle", _) if envelope.state.as_deref() == Some("started") => {
                 let id = envelope.command_uuid.as_deref().unwrap_or_default();
                 self.start(|turn| turn.id == *id, out);
+                self.start_replay(id, out);
             }
             ("system", Some("init")) => {
                 self.in_turn = true;
@@ -130,6 +144,22 @@ impl Turns {
             ("result", _) => self.start_ending_turns(envelope, oversized, out),
             _ => {}
         }
+    }
+
+    /// Adds the turn in which the CLI replays a deferred tool call. No message of the host is written
+    /// before the handshake is complete, so a turn that starts before is none of the host.
+    fn start_replay(&mut self, id: &str, out: &mut Outbox) {
+        let is_first = std::mem::take(&mut self.expects_replay);
+        let id = MessageId::from(id);
+        let is_known = id.as_str().is_empty()
+            || self.open.iter().any(|turn| turn.id == id)
+            || self.chosen_ids.binary_search(&id).is_ok();
+        if !is_first || is_known {
+            return;
+        }
+        let turn = Turn { written: true, started: true, is_replay: true, ..Turn::new(id.clone()) };
+        self.open.push_front(turn);
+        out.push(Effect::ReplayStarted(id));
     }
 
     /// Updates the state, but not to `Ending` if the CLI reports no states: nothing would end it.
@@ -263,8 +293,12 @@ impl Turns {
         names.map(|name| MessageId::from(&**name)).collect()
     }
 
-    /// Returns the turn of the host that a result without message IDs ends, if it ends one.
+    /// Returns the turn that a result ends without naming its message, if it ends one.
     fn unnamed_turn(&self, envelope: &Envelope<'_>, oversized: bool) -> Option<usize> {
+        // A replay has no message. Its result names the messages that joined it.
+        if let Some(replay) = self.open.iter().position(|turn| turn.is_replay) {
+            return Some(replay);
+        }
         match (self.reports_message_ids, oversized) {
             _ if !envelope.user_messages.is_empty() => None,
             (false, _) => self.open.iter().position(|turn| turn.written),
@@ -294,6 +328,11 @@ fn unnamed_end(summary: ResultSummary) -> TurnEnd {
 }
 
 impl Turn {
+    fn new(id: MessageId) -> Self {
+        let (written, started, completed) = (false, false, false);
+        Self { id, written, started, result: None, completed, is_replay: false }
+    }
+
     fn start(&mut self, out: &mut Outbox) {
         if !self.started {
             self.started = true;

@@ -27,6 +27,7 @@ pub use file::*;
 pub use shell::*;
 pub use web::*;
 
+use crate::error::DecodeError;
 use crate::json::{Extra, Json};
 use crate::schema::Decode;
 
@@ -137,12 +138,14 @@ tool_inputs! {
 fn read<T: Decode>(name: &str, input: &Json, known: fn(T) -> ToolInput) -> ToolInput {
     match input.decode() {
         Ok(value) => known(value),
-        Err(error) => ToolInput::Undecodable {
-            name: name.to_owned(),
-            input: input.clone(),
-            reason: error.reason().to_owned(),
-        },
+        Err(error) => undecodable(name, input, &error),
     }
+}
+
+#[cold]
+fn undecodable(name: &str, input: &Json, error: &DecodeError) -> ToolInput {
+    let reason = error.reason().to_owned();
+    ToolInput::Undecodable { name: name.to_owned(), input: input.clone(), reason }
 }
 
 /// Gives types with an optional tool name and input the accessors for them.

@@ -1,8 +1,6 @@
 //! The messages of a conversation: the entries that are shown, and the prompts that joined a
 //! running turn.
 
-use std::collections::BTreeMap;
-
 use super::bits::Bits;
 use super::index::Index;
 use super::key::Key;
@@ -267,9 +265,13 @@ impl Tree<'_> {
     /// Applies the CLI's records of prompts that were absorbed by a running turn: as many of
     /// the newest copies of a prompt are shown as it was absorbed times.
     fn apply_absorbed(&self, shown: &[u32], prompts: &mut Bits) {
-        let mut counts: BTreeMap<(bool, u64), usize> = BTreeMap::new();
+        let mut counts: Vec<((bool, u64), usize)> = Vec::new();
         for row in self.index.rows.iter().filter(|row| row.has(row::ABSORBED)) {
-            *counts.entry(delivery_key(row)).or_default() += 1;
+            let key = delivery_key(row);
+            match counts.binary_search_by_key(&key, |(key, _)| *key) {
+                Ok(at) => counts[at].1 += 1,
+                Err(at) => counts.insert(at, (key, 1)),
+            }
         }
         if counts.is_empty() {
             return;

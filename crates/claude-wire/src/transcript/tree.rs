@@ -371,8 +371,10 @@ impl<'i> Tree<'i> {
         let boundaries: Vec<&Boundary> =
             rows.into_iter().filter_map(|row| self.boundary(row)).collect();
         let mut children = Children::default();
-        for boundary in &boundaries {
-            children.0.extend(boundary.anchor().map(|anchor| (anchor, Vec::new())));
+        for anchor in boundaries.iter().filter_map(|boundary| boundary.anchor()) {
+            if let Err(at) = children.0.binary_search_by_key(&anchor, |(key, _)| *key) {
+                children.0.insert(at, (anchor, Vec::new()));
+            }
         }
         if children.0.is_empty() {
             return;
@@ -390,7 +392,7 @@ impl<'i> Tree<'i> {
     }
 
     fn has_listed_parent(&self, node: u32, children: &Children) -> bool {
-        self.parent_key(node).is_some_and(|parent| children.0.contains_key(&parent))
+        self.parent_key(node).is_some_and(|parent| children.find(parent).is_some())
     }
 
     fn relink_one(&mut self, boundary: &Boundary, children: &mut Children) {
@@ -413,7 +415,7 @@ impl<'i> Tree<'i> {
                 (*anchor, *head, *tail)
             }
         };
-        for node in children.0.get(&anchor).cloned().unwrap_or_default() {
+        for node in children.of(anchor).to_vec() {
             if self.parent_key(node) == Some(anchor) && self.row(node).id != first {
                 self.set_parent(node, last, children);
             }
@@ -454,15 +456,23 @@ fn sorted_by_key(index: &Index, entries: impl Iterator<Item = u32> + Clone) -> V
 }
 
 /// The children of the entries behind which a compaction preserved others. May list one that has
-/// another parent by now.
+/// another parent by now. Sorted by parent.
 #[derive(Default)]
-struct Children(BTreeMap<Key, Vec<u32>>);
+struct Children(Vec<(Key, Vec<u32>)>);
 
 impl Children {
     fn add(&mut self, parent: Key, node: u32) {
-        if let Some(children) = self.0.get_mut(&parent) {
-            children.push(node);
+        if let Some(at) = self.find(parent) {
+            self.0[at].1.push(node);
         }
+    }
+
+    fn of(&self, parent: Key) -> &[u32] {
+        self.find(parent).map_or(&[], |at| &self.0[at].1)
+    }
+
+    fn find(&self, parent: Key) -> Option<usize> {
+        self.0.binary_search_by_key(&parent, |(key, _)| *key).ok()
     }
 }
 

@@ -37,6 +37,7 @@ mod session_operations;
 mod session_query;
 mod session_random;
 mod session_recorded;
+mod session_replays;
 mod session_requests;
 mod session_shutdown;
 mod session_stdin;

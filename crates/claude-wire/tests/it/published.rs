@@ -123,6 +123,11 @@ fn beside() -> Vec<(&'static str, &'static str, Value)> {
           enforced source")}),
         ),
         ("command_lifecycle", "command_uuid state", json!({})),
+        (
+            "attachment",
+            "parent_tool_use_id timestamp",
+            json!({"attachment": {"type": "hook_success", "hookEvent": "PreToolUse"}}),
+        ),
     ]
 }
 

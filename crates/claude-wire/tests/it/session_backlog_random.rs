@@ -174,8 +174,19 @@ impl Trial {
         self.known.push(subscriber);
     }
 
+    fn subscribe_replay(&mut self) {
+        let subscriber = self.backlog.subscribe_replay();
+        self.model.lists.insert(subscriber, List { begun: true, ..List::default() });
+        self.known.push(subscriber);
+    }
+
     fn step(&mut self) {
-        match self.random.below(40) {
+        match self.random.below(42) {
+            40 => self.subscribe_replay(),
+            41 if self.random.below(4) == 0 => {
+                self.backlog.release_early();
+                (self.model.early, self.model.early_lost) = (None, None);
+            }
             0 => self.subscribe(),
             1 => self.subscribe_turn(),
             2..4 => {

@@ -221,6 +221,7 @@ pub(crate) fn shown(effect: &Effect) -> String {
         Effect::CancelCallback(key) => format!("cancel {}", key.0),
         Effect::AbortCallback(key) => format!("abort {}", key.0),
         Effect::TurnStarted(id) => format!("turn {id} started"),
+        Effect::ReplayStarted(id) => format!("replay {id} started"),
         Effect::TurnEnded(id, TurnEnd::Cancelled) => format!("turn {id} cancelled"),
         Effect::TurnEnded(id, TurnEnd::WithoutResult) => format!("turn {id} without result"),
         Effect::TurnEnded(id, TurnEnd::Result { messages, named, oversized, stored, .. }) => {

@@ -72,6 +72,11 @@ impl Model {
                 assert!(run.cancels == 1 && run.aborts == 1 && !run.done, "{run:?}");
             }
             Effect::TurnStarted(id) => assert!(self.turns_started.insert(id.to_string()), "{id}"),
+            Effect::ReplayStarted(id) => {
+                assert!(self.plan.resumes && !self.running, "{id}");
+                assert!(matches!(self.plan.run, RunMode::Session), "{id}");
+                assert!(self.turns_started.insert(id.to_string()), "{id}");
+            }
             Effect::TurnEnded(id, _) => assert!(self.turns_ended.insert(id.to_string()), "{id}"),
             Effect::End(_) => self.check_end(shown(effect)),
             Effect::Warn(_)

@@ -466,6 +466,7 @@ pub(crate) fn plan(random: &mut Choices) -> Plan {
     plan.elicitation = random.one_in(2);
     plan.permission_timeout = random.one_in(2).then_some(limit);
     plan.file_checkpointing = random.one_in(2);
+    plan.resumes = random.one_in(2);
     let limits = &mut plan.limits;
     limits.waiting_operations = 3;
     limits.pending_operations = 5;

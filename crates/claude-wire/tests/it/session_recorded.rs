@@ -247,6 +247,7 @@ fn every_turn_that_was_sent_with_an_id_ends_by_it() {
         for effect in &replay.effects {
             match effect {
                 Effect::TurnStarted(id) => assert!(started.insert(id.clone()), "{id}"),
+                Effect::ReplayStarted(id) => assert!(open.insert(id.clone()), "{id}"),
                 Effect::TurnEnded(id, end) => {
                     assert!(open.remove(id) || *id == "none", "{} {id}", recorded.name);
                     let text = format!("{end:?}");
