@@ -7,7 +7,6 @@ use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
 use super::engine::Engine;
-use super::hooks::HookDecision;
 use super::ids::timestamp;
 use super::json::{Object, text};
 use super::scope::{Scope, ToolCall};
@@ -113,12 +112,10 @@ impl Engine {
         self.finish_turn(scope, &end, None).await
     }
 
-    /// Reports the `PreToolUse` hooks of a replayed call.
-    pub(super) async fn emit_replay_hooks(&self, call: &ToolCall, decision: Option<&HookDecision>) {
-        if matches!(decision, Some(HookDecision::Deny(_))) {
-            return;
-        }
-        if self.state().hooks.has_hooks_for("PreToolUse") {
+    /// Reports the `PreToolUse` hooks of a replayed call. The real CLI does so together with the result of
+    /// the call, and not for a call that a hook denied.
+    pub(super) async fn emit_replay_hooks(&self, scope: &Scope, call: &ToolCall) {
+        for _ in 0..scope.replay_hooks.swap(0, Relaxed) {
             let success = Object::typed("hook_success")
                 .str("hookName", "PreToolUse:Callback")
                 .str("toolUseID", &call.id)
@@ -127,9 +124,16 @@ impl Engine {
                 .str("command", "callback");
             self.emit_attachment(success).await;
         }
-        if decision == Some(&HookDecision::Defer) {
+    }
+
+    /// Keeps a deferred call for the result of the turn.
+    pub(super) async fn defer_call(&self, scope: &Scope, call: &ToolCall) {
+        if scope.replaying.load(Relaxed) {
+            self.emit_replay_hooks(scope, call).await;
             self.emit_attachment(self.deferred_marker(call)).await;
         }
+        // Of several deferred calls the last is kept.
+        *lock(&scope.deferred) = Some(call.clone());
     }
 
     async fn emit_attachment(&self, attachment: Object) {

@@ -143,6 +143,8 @@ pub(super) struct HookOutcome {
     pub(super) updated_input: Option<Value>,
     /// The `hookSpecificOutput` of each hook that has one.
     pub(super) outputs: Vec<Value>,
+    /// The number of callbacks that responded.
+    responses: usize,
     timed_out: bool,
     cancelled: bool,
 }
@@ -222,7 +224,10 @@ impl Engine {
     ) {
         let cancel = scope.map(|scope| &scope.cancel);
         match self.wait_for_response(request, cancel, Some(left)).await {
-            ResponseOutcome::Response(HostResponse::Success(output)) => outcome.merge(&output),
+            ResponseOutcome::Response(HostResponse::Success(output)) => {
+                outcome.responses += 1;
+                outcome.merge(&output);
+            }
             ResponseOutcome::Response(HostResponse::Error(reason)) => {
                 self.report_hook_failure(call, id, &reason).await;
                 outcome.record_failure(matcher, "the hook failed");
@@ -310,8 +315,9 @@ impl Engine {
             return PreToolUseOutcome::TimedOut;
         }
         self.emit_hook_messages(&format!("PreToolUse:{}", call.name), &outcome.messages).await;
-        if scope.replaying.load(Relaxed) {
-            self.emit_replay_hooks(call, outcome.decision.as_ref()).await;
+        if scope.replaying.load(Relaxed) && !matches!(outcome.decision, Some(HookDecision::Deny(_)))
+        {
+            scope.replay_hooks.store(outcome.responses, Relaxed);
         }
         if let Some(reason) = &outcome.stop {
             lock(&scope.stopped).get_or_insert_with(|| reason.clone());

@@ -1,6 +1,6 @@
 //! The context of a turn: the conversation of the session or of an agent.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ pub(super) struct Scope {
     pub(super) deferred: Mutex<Option<ToolCall>>,
     /// Whether a deferred call is being replayed, which belongs to no prompt.
     pub(super) replaying: AtomicBool,
+    /// The hook callbacks of the replayed call that are not reported yet.
+    pub(super) replay_hooks: AtomicUsize,
     pub(super) structured: Mutex<Option<Value>>,
     pub(super) denials: Mutex<Vec<String>>,
     /// The last text of the model, as a JSON string.
@@ -123,6 +125,7 @@ impl Scope {
             stopped: Mutex::default(),
             deferred: Mutex::default(),
             replaying: AtomicBool::new(false),
+            replay_hooks: AtomicUsize::new(0),
             structured: Mutex::default(),
             denials: Mutex::default(),
             last_text: Mutex::default(),

@@ -192,7 +192,7 @@ impl Engine {
             }
             PermissionVerdict::Interrupt => return self.reject(scope, &call).await,
             PermissionVerdict::Defer => {
-                *lock(&scope.deferred) = Some(call.clone());
+                self.defer_call(scope, &call).await;
                 let (response, input) = (Value::Null, call.input);
                 return ToolOutcome { block: None, context: Vec::new(), response, input };
             }
@@ -254,6 +254,7 @@ impl Engine {
         meta: Object,
     ) -> Value {
         let block = done.block(&call.id);
+        self.emit_replay_hooks(scope, call).await;
         scope.count_user_message();
         let mut fields = Object::new();
         if !scope.is_agent() {
