@@ -1,6 +1,5 @@
 //! Reports each unknown field and message of the CLI once.
 
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use claude_wire::content::{Content, ContentBlock};
@@ -24,12 +23,17 @@ pub(crate) struct Drift {
 }
 
 #[derive(Debug, Default)]
-struct ReportedNames(Mutex<BTreeSet<String>>);
+struct ReportedNames(Mutex<Vec<String>>);
 
 impl ReportedNames {
     fn is_first(&self, name: &str) -> bool {
         let mut reported = lock(&self.0);
-        reported.len() < MAX_REPORTS && !reported.contains(name) && reported.insert(name.to_owned())
+        let is_first =
+            reported.len() < MAX_REPORTS && !reported.iter().any(|reported| reported == name);
+        if is_first {
+            reported.push(name.to_owned());
+        }
+        is_first
     }
 }
 
@@ -137,7 +141,7 @@ mod tests {
             assert!(reported(&drift, r#"{"type":"result","novel":1}"#).is_empty());
             assert!(reported(&drift, r#"{"type":"system","subtype":"status","new":1}"#).is_empty());
         }
-        assert_eq!(noted(), ["`new` of `system/status`", "`novel` of `result`"]);
+        assert_eq!(noted(), ["`novel` of `result`", "`new` of `system/status`"]);
     }
 
     #[test]

@@ -142,6 +142,21 @@ impl Feed {
         self.lock().backlog.subscribe_turn()
     }
 
+    /// Creates the reader of a turn that begins now. The first reader of all messages still gets the earlier
+    /// ones.
+    pub(crate) fn subscribe_replay(&self) -> Subscriber {
+        self.lock().backlog.subscribe_replay()
+    }
+
+    /// Discards the messages before the first reader: the host reads them by turn.
+    pub(crate) fn release_early(&self) {
+        let mut state = self.lock();
+        state.backlog.release_early();
+        let driver = state.driver_that_may_read();
+        drop(state);
+        wake(driver);
+    }
+
     /// Begins a turn: its reader gets all items from now on.
     pub(crate) fn begin(&self, reader: Subscriber) {
         self.lock().backlog.begin(reader);

@@ -13,6 +13,7 @@ use crate::commands::CommandSender;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::panics;
+use crate::sort;
 
 /// The runs of this process.
 static ALL: LazyLock<RunGroup> = LazyLock::new(RunGroup::new);
@@ -131,7 +132,7 @@ impl Group {
         let mut runs: Vec<_> =
             state.runs.iter().map(|(number, run)| (*number, run.clone())).collect();
         drop(state);
-        runs.sort_unstable_by_key(|(number, _)| *number);
+        sort::sort_by_key(&mut runs, |(number, _)| *number);
         let mut ending = Vec::new();
         for (number, run) in runs {
             if let Some(commands) = &run {

@@ -30,6 +30,7 @@
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod approval;
 mod callback;
 mod cli;
 mod commands;
@@ -66,8 +67,10 @@ mod random;
 mod reader;
 mod session;
 mod small_file;
+mod sort;
 mod stderr;
 pub mod store;
+mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "tools")]

@@ -3,19 +3,22 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use claude_wire::content::{ToolResultBlock, ToolUseBlock};
-use claude_wire::id::SessionId;
+use claude_wire::id::{SessionId, ToolUseId};
 use claude_wire::message::ResultMessage;
 use claude_wire::session::{Cost, Exit, RunCost};
 use claude_wire::{Body, Message};
 use futures_core::Stream;
 use serde::{Serialize, Serializer};
 
+use crate::approval::settle::Settled;
+use crate::approval::{self, Approval};
 use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
-use crate::driver::{self, BoxFuture, Handles, RunGuard, RunKind};
+use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
 use crate::json_object::JsonObject;
@@ -24,6 +27,7 @@ use crate::mask::Mask;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
+use crate::tasks::BoxFuture;
 use crate::warning::Warning;
 
 /// Starts the CLI, sends a prompt and returns the stream of the answer.
@@ -51,7 +55,7 @@ pub async fn query(prompt: impl Into<Prompt>, options: impl Into<Options>) -> Re
 
 /// Starts the CLI for a query. Boxed as a trait object, so that a host application does not compile the
 /// whole startup sequence again.
-fn start(prompt: Prompt, options: Options) -> BoxFuture<Result<QueryStream>> {
+fn start(prompt: Prompt, options: Options) -> BoxFuture<'static, Result<QueryStream>> {
     Box::pin(async move {
         let Some(fallback) = options.fallback() else { return query_once(prompt, &options).await };
         let stream = query_once(prompt.clone(), &options).await?;
@@ -77,6 +81,7 @@ async fn query_once(prompt: Prompt, options: &Options) -> Result<QueryStream> {
         reader,
         results: 0,
         uncounted: UncountedTokens::default(),
+        result: None,
         done: false,
     })
 }
@@ -94,6 +99,8 @@ pub struct QueryStream {
     results: u64,
     uncounted: UncountedTokens,
     session_id: Option<SessionId>,
+    /// The last result that was read.
+    result: Option<Arc<ResultMessage>>,
     done: bool,
 }
 
@@ -152,6 +159,16 @@ impl QueryStream {
         self.handles.is_stored()
     }
 
+    /// Returns the [approvals](crate::approval) that the query left open, like
+    /// [`Collected::approvals`]. Call it at the end of the stream if you do not [collect](Self::collect) it: this
+    /// records that the conversation is parked.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect; call it again.
+    pub async fn approvals(&self) -> Vec<Approval> {
+        self.handles.settle(self.result.as_deref()).await.approvals
+    }
+
     /// Returns the process ID of the CLI, if it runs on this machine.
     pub fn pid(&self) -> Option<u32> {
         self.handles.pid
@@ -181,6 +198,10 @@ impl QueryStream {
         }
         collected.cost = self.cost();
         collected.stored = self.is_stored();
+        let Settled { approvals, held, warnings } = self.handles.settle(collected.result()).await;
+        collected.approvals = approvals;
+        collected.release_held(&held);
+        collected.items.extend(warnings.into_iter().map(Item::Warning));
         let delays = collected.messages().filter_map(|message| retry_delay(&message.body));
         let delay = delays.last();
         let failure =
@@ -224,6 +245,9 @@ impl QueryStream {
         // An undecodable result counts, too.
         if message.body.kind() == Some("result") {
             self.results += 1;
+        }
+        if let Body::Result(result) = &message.body {
+            self.result = Some(result.clone());
         }
         self.uncounted.record(&message.body);
         if let Some(id) = message.session_id()
@@ -288,18 +312,22 @@ pub struct Collected {
     /// Whether the store had all entries before the last result when the result was delivered; `None` without
     /// a result, and without a [store](Options::store).
     pub stored: Option<bool>,
+    /// The [approvals](crate::approval) that the run left open: those that are pending, decisions that no call has
+    /// used, and calls whose outcome is unknown.
+    pub approvals: Vec<Approval>,
     /// The error of the last result, if that turn failed.
     failure: Option<Error>,
 }
 
 impl Serialize for Collected {
-    /// `{"type":"query_output","items":[…],"cost":{…},"stored":…,"error":{…}}`; the error, of the run or
+    /// `{"type":"query_output","items":[…],"cost":{…},"stored":…,"approvals":[…],"error":{…}}`; the error, of the run or
     /// else of its last turn, is left out if the run succeeded, and `stored` without a store.
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "query_output")?;
         object.field("items", &self.items)?;
         object.field("cost", &self.cost)?;
         object.optional("stored", self.stored.as_ref())?;
+        object.list("approvals", &self.approvals)?;
         object.optional("error", self.error.as_ref().or(self.failure.as_ref()))?;
         object.end()
     }
@@ -332,6 +360,23 @@ impl Collected {
             return Err(no_result().with_cost(self.cost));
         }
         Ok(self)
+    }
+
+    /// Returns whether the conversation is parked: calls wait for an [approval](crate::approval). Such a run is not
+    /// an error.
+    pub fn is_parked(&self) -> bool {
+        approval::is_parked(&self.approvals)
+    }
+
+    /// Removes calls that wait for their approval from the denials of the results.
+    fn release_held(&mut self, held: &[ToolUseId]) {
+        for item in &mut self.items {
+            if let Item::Message(message) = item
+                && let Body::Result(result) = &mut message.body
+            {
+                *result = approval::without_held(result.clone(), held);
+            }
+        }
     }
 
     /// Returns the session ID, with which the conversation can be resumed.

@@ -14,9 +14,13 @@ use futures_core::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
+use crate::approval::settle::Settled;
+use crate::approval::{self, Approval};
 use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
+use crate::driver::WarningSink;
 use crate::error::{Error, ErrorKind, Result};
+use crate::feed::Feed;
 use crate::item::Item;
 use crate::json_object::JsonObject;
 use crate::lock::lock;
@@ -29,6 +33,9 @@ use crate::warning::Warning;
 ///
 /// The CLI decides how messages become turns: a message that is sent during a turn may join it, and
 /// queued messages may share a turn. Several turns then have the same items and the same result.
+///
+/// [`Session::replayed_turn`] returns a turn without a user message, in which the CLI replays a deferred tool
+/// call.
 ///
 /// Dropping a turn does not affect the session.
 pub struct Turn {
@@ -71,11 +78,30 @@ pub(crate) enum Phase {
     Ended,
 }
 
+/// A turn that is not attached to a session handle, which would keep the session alive.
+#[derive(Debug)]
+pub(crate) struct DetachedTurn {
+    id: MessageId,
+    reader: Reader,
+    end: Arc<Mutex<Option<TurnEnd>>>,
+    phase: watch::Receiver<Phase>,
+}
+
 impl TurnSlot {
     pub(crate) fn new(id: MessageId, reader: Subscriber) -> Self {
         let span = tracing::debug_span!("claude_turn", %id);
         let phase = watch::Sender::new(Phase::Waiting);
         Self { id, reader, end: Arc::default(), phase, span, began: Instant::now() }
+    }
+
+    /// Creates the host's side of the turn.
+    pub(crate) fn detached(&self, feed: Arc<Feed>, warnings: WarningSink) -> DetachedTurn {
+        DetachedTurn {
+            id: self.id.clone(),
+            reader: Reader::new(feed, warnings, self.reader),
+            end: self.end.clone(),
+            phase: self.phase.subscribe(),
+        }
     }
 
     pub(crate) fn start(&self) {
@@ -119,11 +145,15 @@ pub struct TurnOutcome {
     /// them.
     pub shared_with: Vec<MessageId>,
     /// Whether the CLI confirmed that the result is for this message. Older CLIs do not confirm
-    /// it; then the result is assigned to the oldest pending message.
+    /// it; then the result is assigned to the oldest pending message. A replayed turn has no message,
+    /// so this is `false`.
     pub is_confirmed: bool,
     /// Whether the store had all entries before the result when the result was delivered; `None` without a
     /// [store](crate::Options::store).
     pub stored: Option<bool>,
+    /// The [approvals](crate::approval) that the turn left open: those that are pending, decisions that no call has
+    /// used, and calls whose outcome is unknown.
+    pub approvals: Vec<Approval>,
     /// The warnings of the turn.
     pub warnings: Vec<Warning>,
     failure: Option<Error>,
@@ -131,7 +161,7 @@ pub struct TurnOutcome {
 
 impl Serialize for TurnOutcome {
     /// Serializes as `{"type":"turn_outcome","text":…,"result":{…},"cost":{…},"shared_with":[…],
-    /// "stored":…,"warnings":[…],"error":{…}}`. Empty lists are omitted, and so are `error` if the turn
+    /// "stored":…,"approvals":[…],"warnings":[…],"error":{…}}`. Empty lists are omitted, and so are `error` if the turn
     /// succeeded and `stored` without a store.
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "turn_outcome")?;
@@ -140,6 +170,7 @@ impl Serialize for TurnOutcome {
         object.field("cost", &self.cost)?;
         object.list("shared_with", &self.shared_with)?;
         object.optional("stored", self.stored.as_ref())?;
+        object.list("approvals", &self.approvals)?;
         object.list("warnings", &self.warnings)?;
         object.optional("error", self.failure.as_ref())?;
         object.end()
@@ -150,6 +181,12 @@ impl TurnOutcome {
     /// Returns the ID of the session, for resuming the conversation.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.result.session_id.as_ref()
+    }
+
+    /// Returns whether the conversation is parked: calls wait for an [approval](crate::approval). Such a turn is
+    /// not an error.
+    pub fn is_parked(&self) -> bool {
+        approval::is_parked(&self.approvals)
     }
 
     /// Returns `self` if the turn succeeded, and its error otherwise.
@@ -184,12 +221,17 @@ impl TurnOutcome {
 impl Turn {
     pub(crate) fn new(session: Session, slot: &TurnSlot) -> Self {
         let handles = &session.shared.handles;
-        let reader = Reader::new(handles.feed.clone(), handles.warnings.clone(), slot.reader);
+        let detached = slot.detached(handles.feed.clone(), handles.warnings.clone());
+        Self::attach(session, detached)
+    }
+
+    pub(crate) fn attach(session: Session, detached: DetachedTurn) -> Self {
+        let DetachedTurn { id, reader, end, phase } = detached;
         Self {
-            id: slot.id.clone(),
+            id,
             reader,
-            end: slot.end.clone(),
-            phase: slot.phase.subscribe(),
+            end,
+            phase,
             session,
             result: None,
             uncounted: UncountedTokens::default(),
@@ -201,7 +243,8 @@ impl Turn {
         }
     }
 
-    /// Returns the ID of the message of the turn, as `rewind_files` expects it.
+    /// Returns the ID of the message of the turn, as `rewind_files` expects it. The ID of a replayed turn is
+    /// chosen by the CLI.
     pub fn message_id(&self) -> &MessageId {
         &self.id
     }
@@ -288,10 +331,15 @@ impl Turn {
             Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) | None => (Vec::new(), false, None),
         };
         let cost = self.cost();
+        let Settled { approvals, held, warnings } =
+            self.session.shared.handles.settle(Some(&result)).await;
+        let result = approval::without_held(result, &held);
+        self.warnings.extend(warnings);
         let failure = turn_failure(&result, &self.session.shared.handles.mask, self.retry_delay);
         Ok(TurnOutcome {
             text: std::mem::take(&mut self.text),
             cost,
+            approvals,
             warnings: std::mem::take(&mut self.warnings),
             failure: failure.map(|failure| failure.with_cost(cost)),
             result,

@@ -114,6 +114,8 @@ warning_codes! {
     /// This machine has entries of the resumed conversation that are not in the session store, because
     /// another host continued the conversation without them.
     OrphanedBranch = "orphaned_branch",
+    /// The approval of a tool call could not be requested or read. Calls that need approval are denied meanwhile.
+    ApprovalFailed = "approval_failed",
 }
 
 impl fmt::Display for WarningCode {
@@ -130,7 +132,13 @@ impl Serialize for WarningCode {
 
 impl Warning {
     pub(crate) fn new(code: WarningCode, message: impl Into<String>) -> Self {
-        Self { inner: Arc::new(Inner { code, message: message.into(), facts: Facts::default() }) }
+        Self::with_message(code, message.into())
+    }
+
+    /// Not inlined: a warning is created in many places.
+    #[inline(never)]
+    fn with_message(code: WarningCode, message: String) -> Self {
+        Self { inner: Arc::new(Inner { code, message, facts: Facts::default() }) }
     }
 
     /// Adds facts.

@@ -17,9 +17,10 @@ use claude_wire::session::{DeliveredPermissions, HookDenial, HookPlan, SessionLi
 use claude_wire::{Json, Map, Number};
 
 use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
+use crate::approval::{ApprovalPolicy, Gate};
 use crate::commands::CommandSender;
 use crate::elicitation::UserCallbacks;
-use crate::hook::{self, HookEvent, HookRegistration, HookTarget, IntoHookResponse};
+use crate::hook::{self, HookEvent, HookRegistration, HookTarget, IntoHookResponse, PreToolUse};
 use crate::mcp::Servers;
 use crate::permission::{self, Permission, PermissionOrigin, ToolRequest};
 use crate::question::{self, Answers, Questions};
@@ -32,6 +33,10 @@ pub(crate) struct Registry {
     can_use_tool: Option<RunPermission>,
     ask_user: Option<RunPermission>,
     on_ignored_fields: Option<OnIgnoredFields>,
+    /// Which tool calls need approval.
+    pub(crate) approvals: Option<ApprovalPolicy>,
+    /// Holds these calls, in a run.
+    gate: Option<Arc<Gate>>,
     pub(crate) user: UserCallbacks,
     pub(crate) servers: Servers,
     /// The concurrency limit for messages to in-process servers; `None` for the default.
@@ -96,6 +101,8 @@ impl Default for Registry {
             can_use_tool: None,
             ask_user: None,
             on_ignored_fields: None,
+            approvals: None,
+            gate: None,
             user: UserCallbacks::default(),
             servers: Servers::default(),
             running_mcp: None,
@@ -109,12 +116,13 @@ impl Default for Registry {
 
 impl Registry {
     pub(crate) fn has_hooks(&self) -> bool {
-        !self.hooks.is_empty()
+        !self.hooks.is_empty() || self.approvals.is_some()
     }
 
-    /// Returns whether permission requests are answered, even if only the questions of the model.
+    /// Returns whether permission requests are answered, even if only the questions of the model or approved
+    /// calls.
     pub(crate) fn has_permission(&self) -> bool {
-        self.has_can_use_tool() || self.has_ask_user()
+        self.has_can_use_tool() || self.has_ask_user() || self.approvals.is_some()
     }
 
     pub(crate) fn has_can_use_tool(&self) -> bool {
@@ -132,6 +140,23 @@ impl Registry {
             (Some(_), None) => DeliveredPermissions::All,
             (Some(_), Some(_)) => DeliveredPermissions::AllButQuestions,
         }
+    }
+
+    /// Creates the gate of a run, if calls need approval, and registers its hook.
+    pub(crate) fn open_gate(
+        &mut self,
+        project: Option<Arc<str>>,
+        is_resumed: bool,
+    ) -> Option<Arc<Gate>> {
+        let gate = Arc::new(Gate::new(self.approvals.clone()?, project, is_resumed));
+        let registration = PreToolUse.timeout(gate.timeout()).fail_closed();
+        let for_hook = gate.clone();
+        self.add_hook(registration, move |call, context| {
+            let gate = for_hook.clone();
+            async move { gate.respond(call, context).await }
+        });
+        self.gate = Some(gate.clone());
+        Some(gate)
     }
 
     /// Registers a function that is called when fields of a raw hook's response are left out. It must
@@ -219,11 +244,17 @@ impl Registry {
         run_number: u32,
         mut context: CallbackContext,
     ) -> Option<CallbackRun> {
+        if let Some(permission) = self.granted(&asked) {
+            let input = asked.input;
+            return Some(CallbackRun::Async(Box::pin(async move {
+                permission::encode_response(permission, &input)
+            })));
+        }
         let run = match (&self.ask_user, &self.can_use_tool) {
             (Some(ask_user), _) if asked.tool_name == question::TOOL => ask_user,
             (_, Some(can_use_tool)) => can_use_tool,
-            (Some(_), None) => return Some(deny_without_callback(&asked)),
-            (None, None) => return None,
+            (None, None) if !self.has_permission() => return None,
+            (_, None) => return Some(deny_without_callback(&asked)),
         };
         context.tool_use_id.clone_from(&asked.tool_use_id);
         let origin = PermissionOrigin { run: run_number, session_id: context.session_id.clone() };
@@ -233,6 +264,11 @@ impl Registry {
 }
 
 impl Registry {
+    /// Returns the permission for a call whose approval changes permission rules.
+    fn granted(&self, asked: &CanUseTool) -> Option<Permission> {
+        self.gate.as_ref()?.take_grant(asked.tool_use_id.as_ref()?)
+    }
+
     pub(crate) fn add_hook<E, F, R>(&mut self, registration: HookRegistration<E>, callback: F)
     where
         E: HookEvent,
@@ -337,6 +373,7 @@ impl fmt::Debug for Registry {
             .field("hooks", &self.hooks.len())
             .field("can_use_tool", &self.has_can_use_tool())
             .field("ask_user", &self.has_ask_user())
+            .field("approvals", &self.approvals)
             .field("user", &self.user)
             .field("servers", &self.servers)
             .field("hook_timeout", &self.hook_timeout)

@@ -11,6 +11,7 @@ use super::version::{CliVersion, Probe};
 use crate::diagnose;
 use crate::error::Result;
 use crate::lock::lock;
+use crate::tasks::BoxFuture;
 use crate::transport::{Launch, Output, before, output};
 
 /// The timeout of `--version`, longer in tests for the sake of busy machines.
@@ -67,28 +68,30 @@ impl FileStamp {
 ///
 /// # Errors
 /// [`SpawnFailed`](crate::ErrorKind::SpawnFailed) when the program cannot be started.
-pub(crate) async fn probe(program: &Program, launch: &Launch) -> Result<Probe> {
-    let Some(file) = FileStamp::of(program) else {
-        return run_version(program, launch, TIMEOUT).await;
-    };
-    let key = CacheKey { program: program.clone(), user: user_ids(launch) };
-    let shared = shared(&key, file);
-    let mut is_own = false;
-    let probing = shared.get_or_init(|| {
-        is_own = true;
-        run_version(program, launch, TIMEOUT)
-    });
-    // A large future that most starts do not need.
-    let probing = Box::pin(before(Instant::now() + TIMEOUT + SHARED_MARGIN, probing));
-    match probing.await {
-        Ok(Some(Ok(printed @ Probe::Printed(_)))) => Ok(printed.clone()),
-        Ok(Some(failed)) if is_own => {
-            forget(&key, &shared);
-            failed.clone()
+pub(crate) fn probe<'a>(program: &'a Program, launch: &'a Launch) -> BoxFuture<'a, Result<Probe>> {
+    Box::pin(async move {
+        let Some(file) = FileStamp::of(program) else {
+            return run_version(program, launch, TIMEOUT).await;
+        };
+        let key = CacheKey { program: program.clone(), user: user_ids(launch) };
+        let shared = shared(&key, file);
+        let mut is_own = false;
+        let probing = shared.get_or_init(|| {
+            is_own = true;
+            run_version(program, launch, TIMEOUT)
+        });
+        // A large future that most starts do not need.
+        let probing = Box::pin(before(Instant::now() + TIMEOUT + SHARED_MARGIN, probing));
+        match probing.await {
+            Ok(Some(Ok(printed @ Probe::Printed(_)))) => Ok(printed.clone()),
+            Ok(Some(failed)) if is_own => {
+                forget(&key, &shared);
+                failed.clone()
+            }
+            // The options of the other start may be the reason, or its future is not polled.
+            _ => Box::pin(run_version(program, launch, TIMEOUT)).await,
         }
-        // The options of the other start may be the reason, or its future is not polled.
-        _ => Box::pin(run_version(program, launch, TIMEOUT)).await,
-    }
+    })
 }
 
 fn shared(key: &CacheKey, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {

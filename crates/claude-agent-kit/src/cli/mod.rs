@@ -11,6 +11,7 @@ use crate::driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Options, prepare};
 use crate::prompt::Prompt;
+use crate::tasks::BoxFuture;
 use crate::transport::Launch;
 use crate::warning::{Warning, WarningCode};
 
@@ -70,12 +71,18 @@ impl VersionPolicy {
     /// [`SpawnFailed`](ErrorKind::SpawnFailed) when the program cannot be started. In print mode,
     /// which has no handshake, also [`UnknownCliVersion`](ErrorKind::UnknownCliVersion) and
     /// [`VersionDetection`](ErrorKind::VersionDetection).
-    pub(crate) async fn check(self, program: Program, launch: &Launch) -> Result<CheckedCli> {
-        if self.skip {
-            return Ok(CheckedCli { program, version: None, warnings: Vec::new() });
-        }
-        let probe = check::probe(&program, launch).await?;
-        self.judge(program, &probe)
+    pub(crate) fn check(
+        self,
+        program: Program,
+        launch: &Launch,
+    ) -> BoxFuture<'_, Result<CheckedCli>> {
+        Box::pin(async move {
+            if self.skip {
+                return Ok(CheckedCli { program, version: None, warnings: Vec::new() });
+            }
+            let probe = check::probe(&program, launch).await?;
+            self.judge(program, &probe)
+        })
     }
 
     fn judge(self, program: Program, probe: &Probe) -> Result<CheckedCli> {

@@ -12,7 +12,6 @@ use claude_wire::control::{CliControlRequest, CliRequest};
 use claude_wire::session::{CallbackKey, CallbackOutcome, Event};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tracing::Instrument as _;
 
 use super::{Handles, WarningSink};
 use crate::callback::{Call, CallResult, CallbackRun, CancelToken, IgnoredFields, Registry};
@@ -21,6 +20,8 @@ use crate::feed::{Feed, Piece};
 use crate::panics;
 use crate::permission::PermissionOrigin;
 use crate::session::SessionLink;
+use crate::sort;
+use crate::tasks;
 use crate::warning::{Warning, WarningCode};
 
 /// A callback that holds its thread for longer than this is reported.
@@ -86,11 +87,12 @@ impl CallbackTasks {
                     reporter,
                     began: Instant::now(),
                 };
-                Some(self.runtime.spawn(task.instrument(span)).abort_handle())
+                Some(tasks::spawn(&self.runtime, span, Box::pin(task)).abort_handle())
             }
             Some(CallbackRun::Blocking(function)) => {
                 let token = cancel.clone();
-                drop(self.runtime.spawn_blocking(move || block(function, report, &token)));
+                let work = move || block(function, report, &token);
+                drop(tasks::spawn_blocking(&self.runtime, work));
                 None
             }
             None => {
@@ -122,7 +124,7 @@ impl Drop for CallbackTasks {
     fn drop(&mut self) {
         let mut keys: Vec<CallbackKey> = self.running.keys().copied().collect();
         // Runs are reproducible.
-        keys.sort_unstable();
+        sort::sort_by(&mut keys, CallbackKey::cmp);
         for running in keys.iter().filter_map(|key| self.running.get(key)) {
             running.cancel.cancel();
             if let Some(task) = &running.task {

@@ -1,7 +1,6 @@
 //! Appends entries to the store, in a task of its own.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -12,14 +11,14 @@ use claude_wire::session::{
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
-use tracing::Instrument as _;
 
 use crate::commands::CommandSender;
 use crate::panics;
 use crate::store::{
     MirrorStart, NewEntry, OwnedSessions, PrivateFolder, SessionKey, StoreError, StoreErrorKind,
-    Stored, Subpath, Target, upload,
+    StoreFuture, Stored, Subpath, Target, upload,
 };
+use crate::tasks;
 
 /// The time for the last entries of a CLI that did not exit regularly.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,30 +78,34 @@ impl MirrorTasks {
     pub(super) fn append(&mut self, batch: &MirrorBatch) {
         let prepared = self.shared.prepare(batch);
         let shared = self.shared.clone();
-        self.spawn(batch.number, async move {
+        let request = async move {
             let prepared = prepared?;
             let mut state = shared.state.lock().await;
             state.batch = Some(prepared);
             shared.send(&mut state).await
-        });
+        };
+        self.spawn(batch.number, Box::pin(request));
     }
 
     /// Appends the last batch again.
     pub(super) fn retry(&mut self, number: BatchNumber) {
         let shared = self.shared.clone();
-        self.spawn(number, async move {
+        let request = async move {
             let mut state = shared.state.lock().await;
             shared.send(&mut state).await
-        });
+        };
+        self.spawn(number, Box::pin(request));
     }
 
     /// Stores what is missing from the files of the CLI. The outcome arrives as an event.
     pub(super) fn catch_up(&mut self, request: CatchUp) {
         let shared = self.shared.clone();
-        self.spawn(request.number, async move {
+        let number = request.number;
+        let request = async move {
             let mut state = shared.state.lock().await;
             shared.catch_up(&mut state, &request).await
-        });
+        };
+        self.spawn(number, Box::pin(request));
     }
 
     /// Aborts the append. The store may have it or not.
@@ -124,13 +127,9 @@ impl MirrorTasks {
         }
     }
 
-    fn spawn(
-        &mut self,
-        batch: BatchNumber,
-        request: impl Future<Output = Result<(), StoreError>> + Send + 'static,
-    ) {
+    fn spawn(&mut self, batch: BatchNumber, request: StoreFuture<'static, ()>) {
         let commands = self.commands.clone();
-        let task = async move {
+        let task = Box::pin(async move {
             let event = match catch_panics(request).await {
                 Ok(()) => Event::Appended(batch),
                 Err(error) => {
@@ -141,9 +140,9 @@ impl MirrorTasks {
             };
             // After the end of the driver there is nothing to report.
             let _ = commands.send(event);
-        };
+        });
         let span = tracing::debug_span!("claude_store");
-        self.task = Some(self.runtime.spawn(task.instrument(span)).abort_handle());
+        self.task = Some(tasks::spawn(&self.runtime, span, task).abort_handle());
     }
 }
 
@@ -164,7 +163,7 @@ impl Shared {
         let mut state = self.state.lock().await;
         state.begin_catch_up();
         let sending = self.target.send_folder(&mut state.sessions, folder);
-        let sent = tokio::time::timeout(FINISH_TIMEOUT, catch_panics(sending)).await;
+        let sent = tokio::time::timeout(FINISH_TIMEOUT, catch_panics(Box::pin(sending))).await;
         let sent = sent.unwrap_or_else(|_| Err(upload::timed_out()));
         sent.inspect_err(|error| tracing::debug!("the store failed: {error}")).is_ok()
     }
@@ -207,10 +206,7 @@ pub(crate) fn panicked() -> StoreError {
 }
 
 /// Turns a panic of the store into an error.
-async fn catch_panics(
-    request: impl Future<Output = Result<(), StoreError>>,
-) -> Result<(), StoreError> {
-    let mut request = pin!(request);
+async fn catch_panics(mut request: StoreFuture<'_, ()>) -> Result<(), StoreError> {
     poll_fn(|context| {
         let polled = panics::catch(|| request.as_mut().poll(context));
         polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))

@@ -21,8 +21,8 @@ mod warning_sink;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 
 use claude_wire::control::HostRequest;
@@ -39,6 +39,7 @@ use crate::diagnose::Evidence;
 use crate::feed::{Feed, LineMarks, Piece};
 use crate::lock::lock;
 use crate::permission::PermissionOrigin;
+use crate::session::ReplayedTurn;
 use crate::session::events::EventLog;
 use crate::transport::Running;
 use crate::warning::{Warning, WarningCode};
@@ -50,9 +51,6 @@ use stderr::StderrReader;
 use stdin::Stdin;
 use timer::Timer;
 use turns::Turns;
-
-/// A future whose code is compiled in this crate, and not in every host application that awaits it.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The driver task of one run.
 pub(crate) struct Driver {
@@ -79,6 +77,8 @@ pub(crate) struct Driver {
     feed: Arc<Feed>,
     events: Arc<EventLog>,
     warnings: WarningSink,
+    /// Where the host takes the replayed turn from; gone with the handles.
+    replay: Weak<ReplayedTurn>,
     cost: Arc<Mutex<RunCost>>,
     /// Whether everything before the last result is stored.
     stored: Arc<Mutex<Option<bool>>>,
@@ -267,6 +267,7 @@ impl Driver {
                     self.flush_batch();
                     self.turns.begin(&id, &self.feed);
                 }
+                Effect::ReplayStarted(id) => self.start_replay(id),
                 Effect::TurnEnded(id, how) => {
                     self.flush_batch();
                     self.turns.finish(&id, how, &self.feed);

@@ -1,7 +1,7 @@
 //! Publishes messages, warnings, states, replies and the end of a run to the host.
 
 use bytes::Bytes;
-use claude_wire::id::{RequestId, SessionId};
+use claude_wire::id::{MessageId, RequestId, SessionId};
 use claude_wire::session::{
     Completion, Exit, Rejection, RunCost, RunEnd, RunFailure, RunState, Waiter,
 };
@@ -16,6 +16,7 @@ use crate::lock::lock;
 use crate::permission::PermissionOrigin;
 use crate::session::events::SessionState;
 use crate::stderr::TailCopy;
+use crate::turn::TurnSlot;
 use crate::warning::Warning;
 
 impl Driver {
@@ -40,6 +41,16 @@ impl Driver {
         let origin = PermissionOrigin { run: self.run, session_id };
         self.batch.push(Piece::Permission(line, Box::new(origin)));
         self.flush_batch();
+    }
+
+    /// Offers the turn of a replay to the host, unless the host has given it up.
+    pub(super) fn start_replay(&mut self, id: MessageId) {
+        self.flush_batch();
+        let Some(replay) = self.replay.upgrade() else { return };
+        let slot = TurnSlot::new(id, self.feed.subscribe_replay());
+        slot.start();
+        replay.offer(slot.detached(self.feed.clone(), self.warnings.clone()));
+        self.turns.add(slot);
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {

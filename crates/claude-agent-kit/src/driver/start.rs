@@ -9,9 +9,9 @@ use std::time::Instant;
 use claude_wire::Framer;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::Origin;
+use claude_wire::message::ResultMessage;
 use claude_wire::session::{Event, Machine, OutgoingMessage, Plan, RunCost, RunMode};
 use tokio::runtime::Handle;
-use tracing::Instrument as _;
 
 use super::callback_tasks::CallbackTasks;
 use super::exit_watch::ExitWatch;
@@ -21,6 +21,8 @@ use super::stdin::Stdin;
 use super::timer::Timer;
 use super::turns::Turns;
 use super::{Driver, StderrReader, WarningSink, limits};
+use crate::approval::Gate;
+use crate::approval::settle::Settled;
 use crate::cli::{self, CheckedCli, CliVersion};
 use crate::commands::{self, CommandReceiver, CommandSender};
 use crate::diagnose::{self, Evidence};
@@ -33,9 +35,11 @@ use crate::options::{Options, Prepared, prepare};
 use crate::process::Process;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
-use crate::session::SessionLink;
-use crate::session::events::{EventLog, Events};
-use crate::store::{StoreOptions, restore};
+use crate::session::events::{EventLog, Events, SessionState};
+use crate::session::{ReplayedTurn, SessionLink};
+use crate::store::{StoreError, StoreOptions, restore};
+use crate::tasks;
+use crate::tasks::BoxFuture;
 use crate::transport::{Connection, Launch, Local, Transport};
 
 /// The kind of run.
@@ -51,11 +55,14 @@ pub(crate) struct Handles {
     pub(crate) commands: CommandSender,
     pub(crate) warnings: WarningSink,
     pub(crate) events: Arc<EventLog>,
+    pub(crate) replay: Arc<ReplayedTurn>,
     cost: Arc<Mutex<RunCost>>,
     stored: Arc<Mutex<Option<bool>>>,
     /// Masks secrets in errors.
     pub(crate) mask: Mask,
     pub(crate) pid: Option<u32>,
+    /// Holds tool calls that need approval.
+    gate: Option<Arc<Gate>>,
     origin: Origin,
 }
 
@@ -95,13 +102,13 @@ impl Started {
         let Self { handles, guard, mut driver, runtime, memberships, .. } = self;
         let span = tracing::debug_span!("claude_run", pid = handles.pid);
         let began = Instant::now();
-        let run = async move {
+        let run = Box::pin(async move {
             driver.run().await;
             drop(driver);
             drop(memberships);
             tracing::debug!(took = ?began.elapsed(), "the run ended");
-        };
-        drop(runtime.spawn(run.instrument(span)));
+        });
+        drop(tasks::spawn(&runtime, span, run));
         guard
     }
 }
@@ -124,12 +131,39 @@ impl Handles {
     }
 
     /// Waits for the handshake to complete.
-    pub(crate) async fn ready(&self) -> Result<()> {
-        let events = Events::new(self.events.clone());
-        match poll_fn(|context| events.poll_ready(context)).await {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+    pub(crate) fn ready(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let events = Events::new(self.events.clone());
+            match poll_fn(|context| events.poll_ready(context)).await {
+                Some(error) => Err(error),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Records the end of a turn with the gate, and returns what the turn left behind.
+    pub(crate) fn settle<'a>(
+        &'a self,
+        result: Option<&'a ResultMessage>,
+    ) -> BoxFuture<'a, Settled> {
+        Box::pin(async move {
+            let Some(gate) = &self.gate else { return Settled::default() };
+            let session = self.events.session_id();
+            let is_stopping = match self.feed.over() {
+                // A query has ended before its approvals are settled.
+                Some(over) => over.stopped || over.error.is_some(),
+                None => !matches!(self.events.state(), SessionState::Running),
+            };
+            gate.settle(session.as_ref(), result, is_stopping).await
+        })
+    }
+
+    /// Returns whether a decision about a tool call is available that no call has used.
+    pub(crate) async fn has_unused_decision(&self) -> Result<bool> {
+        let (Some(gate), Some(session)) = (&self.gate, self.events.session_id()) else {
+            return Ok(false);
+        };
+        gate.has_unused_decision(&session).await.map_err(approvals_failed)
     }
 
     /// Returns the cost reported by the results so far.
@@ -144,55 +178,61 @@ impl Handles {
 }
 
 /// Starts a CLI.
-pub(crate) async fn start(options: &Options, kind: RunKind) -> Result<Started> {
-    let runtime = require_runtime()?;
-    let memberships = Memberships::new(options.host.group.as_ref())?;
-    let prompt = match &kind {
-        RunKind::Query(prompt) => Some(prompt),
-        RunKind::Session => None,
-    };
-    let mut options = with_session_id(options);
-    let mut prepared = prepare(&options, prompt)?;
-    let (mut mirror, mut found) = (None, Vec::new());
-    // After the check: options with problems must not change anything.
-    if let Some(restored) = restore(&options).await? {
-        options = with_session_id(&restored.options);
-        prepared = prepare(&options, prompt)?;
-        (mirror, found) = (Some(restored.mirror), restored.warnings);
-    }
-    let options = &options;
-    let plan = plan(options, &prepared, prompt)?;
-    let mut warnings = std::mem::take(&mut prepared.warnings);
-    warnings.extend(found);
-    let launch = launch(options, &prepared).await?;
-    let connected = connect(options, launch).await?;
-    warnings.extend(connected.warnings.iter().cloned());
-    let (sender, receiver) = commands::channel();
-    memberships.join(&sender)?;
-    let process = connected.connection.child.process();
-    let handles = Handles {
-        feed: Arc::new(Feed::new(limits::backlog(options))),
-        commands: sender,
-        warnings: WarningSink::new(options.host.on_warning.clone()),
-        events: Arc::new(EventLog::new(options.settings.start.session_id().cloned())),
-        cost: Arc::default(),
-        stored: Arc::default(),
-        mask: mask(&prepared),
-        pid: connected.connection.child.pid(),
-        origin: options.settings.start.origin.clone(),
-    };
-    for warning in &warnings {
-        handles.warnings.tell(warning);
-    }
-    handles.feed.start_with(warnings);
-    let link = SessionLink::default();
-    // Boxed: a future may hold its parts more than once.
-    let mirror = mirror.map(|start| MirrorTasks::new(start, &runtime, &handles.commands));
-    let mut driver =
-        Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
-    driver.mirror = mirror;
-    let guard = RunGuard { commands: handles.commands.clone(), process };
-    Ok(Started { handles, link, guard, driver, runtime, memberships })
+pub(crate) fn start(options: &Options, kind: RunKind) -> BoxFuture<'_, Result<Started>> {
+    Box::pin(async move {
+        let runtime = require_runtime()?;
+        let memberships = Memberships::new(options.host.group.as_ref())?;
+        let prompt = match &kind {
+            RunKind::Query(prompt) => Some(prompt),
+            RunKind::Session => None,
+        };
+        let mut options = with_session_id(options);
+        let mut prepared = prepare(&options, prompt)?;
+        let (mut mirror, mut found) = (None, Vec::new());
+        // After the check: options with problems must not change anything.
+        if let Some(restored) = restore(&options).await? {
+            options = with_session_id(&restored.options);
+            prepared = prepare(&options, prompt)?;
+            (mirror, found) = (Some(restored.mirror), restored.warnings);
+        }
+        let project = mirror.as_ref().and_then(|start| start.target.project.clone());
+        let gate = options.host.callbacks.open_gate(project, resumes(&prepared));
+        let options = &options;
+        let plan = plan(options, &prepared, prompt)?;
+        let mut warnings = std::mem::take(&mut prepared.warnings);
+        warnings.extend(found);
+        let launch = launch(options, &prepared).await?;
+        let connected = connect(options, launch).await?;
+        warnings.extend(connected.warnings.iter().cloned());
+        let (sender, receiver) = commands::channel();
+        memberships.join(&sender)?;
+        let process = connected.connection.child.process();
+        let handles = Handles {
+            feed: Arc::new(Feed::new(limits::backlog(options))),
+            commands: sender,
+            warnings: WarningSink::new(options.host.on_warning.clone()),
+            events: Arc::new(EventLog::new(options.settings.start.session_id().cloned())),
+            replay: Arc::default(),
+            cost: Arc::default(),
+            stored: Arc::default(),
+            mask: mask(&prepared),
+            pid: connected.connection.child.pid(),
+            gate,
+            origin: options.settings.start.origin.clone(),
+        };
+        for warning in &warnings {
+            handles.warnings.tell(warning);
+        }
+        handles.feed.start_with(warnings);
+        let link = SessionLink::default();
+        // Boxed: a future may hold its parts more than once.
+        let mirror = mirror.map(|start| MirrorTasks::new(start, &runtime, &handles.commands));
+        let mut driver =
+            Box::new(driver(options, plan, connected, receiver, &handles, &link, &runtime));
+        driver.mirror = mirror;
+        let guard = RunGuard { commands: handles.commands.clone(), process };
+        Ok(Started { handles, link, guard, driver, runtime, memberships })
+    })
 }
 
 /// Chooses the session ID of a new conversation, so that it is known from the start.
@@ -218,18 +258,23 @@ fn with_session_id(options: &Options) -> Options {
 ///
 /// # Errors
 /// [`ErrorKind::InvalidOptions`] when the options name a user that does not exist.
-pub(crate) async fn launch(options: &Options, prepared: &Prepared) -> Result<Launch> {
-    let launch = Launch::new(
-        prepared.command.clone(),
-        options.settings.cwd.clone(),
-        options.host.die_with_parent,
-        limits::session(options, prepared).grace,
-    );
-    match (&options.host.user, &options.host.transport) {
-        (Some(user), None) => Ok(launch.run_by(user.resolve().await?)),
-        // A custom transport chooses the user itself.
-        _ => Ok(launch),
-    }
+pub(crate) fn launch<'a>(
+    options: &'a Options,
+    prepared: &'a Prepared,
+) -> BoxFuture<'a, Result<Launch>> {
+    Box::pin(async move {
+        let launch = Launch::new(
+            prepared.command.clone(),
+            options.settings.cwd.clone(),
+            options.host.die_with_parent,
+            limits::session(options, prepared).grace,
+        );
+        match (&options.host.user, &options.host.transport) {
+            (Some(user), None) => Ok(launch.run_by(user.resolve().await?)),
+            // A custom transport chooses the user itself.
+            _ => Ok(launch),
+        }
+    })
 }
 
 fn driver(
@@ -274,6 +319,7 @@ fn driver(
         feed: handles.feed.clone(),
         events: handles.events.clone(),
         warnings: handles.warnings.clone(),
+        replay: Arc::downgrade(&handles.replay),
         cost: handles.cost.clone(),
         stored: handles.stored.clone(),
         mirror: None,
@@ -384,6 +430,11 @@ fn mask(prepared: &Prepared) -> Mask {
 fn extra_flags(options: &Options) -> Vec<String> {
     let names = options.settings.extra_args.iter().map(|(name, _)| name);
     names.map(|name| name.trim_start_matches('-').to_owned()).collect()
+}
+
+pub(crate) fn approvals_failed(error: StoreError) -> Error {
+    let message = format!("cannot read the approvals of the session: {error}");
+    Error::new(ErrorKind::StoreFailed, message).caused_by(error)
 }
 
 pub(crate) fn transport_failed(error: std::io::Error) -> Error {

@@ -9,15 +9,18 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tracing::Span;
 
 use crate::lock::lock;
 use crate::mask::Mask;
 use crate::options::OnStderr;
 use crate::panics;
 use crate::stderr::{StderrLines, StderrTail};
+use crate::tasks;
 
 /// After the exit, stderr is read until it has been quiet for `QUIET`, and for `MAX_WAIT` at most:
 /// another process may hold it open.
@@ -52,7 +55,8 @@ impl StderrReader {
         let state = Arc::new(StderrState::default());
         let task = errors.map(|errors| {
             let listener = Listener { callback, lines: StderrLines::new(mask.clone()) };
-            tokio::spawn(read(errors, state.clone(), listener))
+            let read = Box::pin(read(errors, state.clone(), listener));
+            tasks::spawn(&Handle::current(), Span::none(), read)
         });
         Self { state, mask, masked: None, task }
     }

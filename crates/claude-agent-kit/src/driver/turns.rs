@@ -6,6 +6,7 @@ use claude_wire::id::MessageId;
 use claude_wire::session::TurnEnd;
 
 use crate::feed::Feed;
+use crate::sort;
 use crate::turn::TurnSlot;
 
 #[derive(Debug, Default)]
@@ -56,7 +57,7 @@ impl Turns {
     pub(super) fn end_all(&mut self, feed: &Feed) {
         let mut slots: Vec<TurnSlot> = self.open.drain().map(|(_, slot)| slot).collect();
         // Runs are reproducible.
-        slots.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        sort::sort_by(&mut slots, |one, other| one.id.cmp(&other.id));
         for slot in slots {
             feed.finish(slot.reader);
         }

@@ -75,35 +75,42 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let inner = Inner {
-            kind,
-            message: message.into(),
-            hint: None,
-            help: None,
-            source: None,
-            facts: Facts::default(),
-        };
+        Self::with_message(kind, message.into())
+    }
+
+    /// Not inlined, as [`Self::inner_mut`]: an error is created in hundreds of places.
+    #[inline(never)]
+    fn with_message(kind: ErrorKind, message: String) -> Self {
+        let facts = Facts::default();
+        let inner = Inner { kind, message, hint: None, help: None, source: None, facts };
         Self { inner: Arc::new(inner) }
     }
 
     /// Adds the probable cause.
-    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
-        self.change(|inner| inner.hint = Some(hint.into()))
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.inner_mut().hint = Some(hint.into());
+        self
     }
 
     /// Adds what to do about the error.
-    pub(crate) fn with_help(self, help: impl Into<String>) -> Self {
-        self.change(|inner| inner.help = Some(help.into()))
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.inner_mut().help = Some(help.into());
+        self
     }
 
     /// Adds the error that caused this one.
-    pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
-        self.change(|inner| inner.source = Some(Arc::new(source)))
+    pub(crate) fn caused_by(
+        mut self,
+        source: impl std::error::Error + Send + Sync + 'static,
+    ) -> Self {
+        self.inner_mut().source = Some(Arc::new(source));
+        self
     }
 
     /// Adds facts.
-    pub(crate) fn with(self, fill: impl FnOnce(&mut Facts)) -> Self {
-        self.change(|inner| fill(&mut inner.facts))
+    pub(crate) fn with(mut self, fill: impl FnOnce(&mut Facts)) -> Self {
+        fill(&mut self.inner_mut().facts);
+        self
     }
 
     /// Returns the error of an operation that failed because this error ended the session.
@@ -135,9 +142,9 @@ impl Error {
         self.with(|facts| facts.cost = cost)
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Inner)) -> Self {
-        change(Arc::make_mut(&mut self.inner));
-        self
+    #[inline(never)]
+    fn inner_mut(&mut self) -> &mut Inner {
+        Arc::make_mut(&mut self.inner)
     }
 
     /// Returns the kind of the error.

@@ -8,6 +8,7 @@
 //! | [Options](options) | every option, and how it is passed to the CLI |
 //! | [Hooks](hooks) | callbacks that the CLI calls at events; guards |
 //! | [Permissions](permissions) | which tools may run; questions to the user |
+//! | [Approvals](approvals) | tool calls that a user approves later, in another process |
 //! | [Tools](tools) | Rust functions that the model calls |
 //! | [Typed answers](typed_answers) | answers as Rust types |
 //! | [Errors and warnings](errors) | all kinds, and what to do about them |
@@ -37,6 +38,9 @@ pub mod hooks {}
 
 #[doc = include_str!("permissions.md")]
 pub mod permissions {}
+
+#[doc = include_str!("approvals.md")]
+pub mod approvals {}
 
 #[cfg(feature = "tools")]
 #[doc = include_str!("tools.md")]

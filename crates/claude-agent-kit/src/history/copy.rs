@@ -13,6 +13,7 @@ use super::stored::StoredHistory;
 use super::{CancelFlag, History, Store, errors, file, transcript};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
+use crate::sort;
 #[cfg(doc)]
 use crate::store::StoreOptions;
 use crate::store::batch::BatchWriter;
@@ -306,7 +307,7 @@ impl SessionFiles {
     fn find(located: &Located) -> Result<Self> {
         let mut files = Self::default();
         files.collect(&located.session_dir().join("subagents"), "subagents", 0)?;
-        files.subagents.sort_by(|one, other| one.subpath.cmp(&other.subpath));
+        sort::sort_by(&mut files.subagents, |one, other| one.subpath.cmp(&other.subpath));
         Ok(files)
     }
 

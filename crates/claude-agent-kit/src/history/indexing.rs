@@ -1,6 +1,5 @@
 //! Indexes transcripts, long ones on two threads.
 
-use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -79,13 +78,14 @@ struct Joined {
     count: u64,
     index: Option<Index>,
     /// Parts that come after one that is not ready. `None` if no line begins in a part.
-    waiting: BTreeMap<u64, Option<Index>>,
+    waiting: Vec<(u64, Option<Index>)>,
 }
 
 impl Joined {
     fn add(&mut self, number: u64, part: Option<Index>) {
-        self.waiting.insert(number, part);
-        while let Some(part) = self.waiting.remove(&self.count) {
+        self.waiting.push((number, part));
+        while let Some(at) = self.waiting.iter().position(|(number, _)| *number == self.count) {
+            let (_, part) = self.waiting.swap_remove(at);
             self.count += 1;
             match (&mut self.index, part) {
                 (Some(index), Some(part)) => index.append(part),

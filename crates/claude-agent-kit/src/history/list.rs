@@ -15,6 +15,7 @@ use super::session_info::{self, SessionInfo};
 use super::{CancelFlag, History, Store};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::sort;
 
 /// How many threads read transcripts at most.
 const MAX_THREADS: usize = 8;
@@ -138,7 +139,7 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
                 .map(|(located, metadata)| (file::modified_millis(&metadata), located)),
         );
     }
-    found.sort_unstable_by(|(one, one_at), (other, other_at)| {
+    sort::sort_by(&mut found, |(one, one_at), (other, other_at)| {
         (other, other_at.id.as_str()).cmp(&(one, one_at.id.as_str()))
     });
     let wanted = filter.limit.map_or(usize::MAX, |limit| filter.offset.saturating_add(limit));
@@ -266,6 +267,6 @@ fn in_parallel<T: Sync, R: Send>(
         }
         results
     });
-    results.sort_unstable_by_key(|(at, _)| *at);
+    sort::sort_by_key(&mut results, |(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
 }

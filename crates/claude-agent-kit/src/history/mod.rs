@@ -98,6 +98,7 @@ use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
+use crate::tasks::{self, BoxFuture, Boxed};
 
 /// How many calls of one handle and its clones read or write files at a time.
 const CONCURRENCY_LIMIT: usize = 8;
@@ -225,27 +226,28 @@ impl History {
         &self,
         work: impl FnOnce(&Store, &CancelFlag) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let runtime = require_runtime()?;
-        let permit = self.permits.clone().acquire_owned().await;
-        let flag = CancelFlag::default();
-        let guard = CancelGuard(flag.clone());
-        let store = self.store.clone();
-        let task = runtime.spawn_blocking(move || {
-            let _permit = permit;
-            work(&store, &flag)
-        });
-        let result = join(task.await);
-        drop(guard);
-        result?
+        let boxed = |value| Box::new(value) as Boxed;
+        self.run_boxed(Box::new(move |store, flag| work(store, flag).map(boxed)))
+            .await
+            .map(tasks::unboxed)
     }
-}
 
-/// Returns the result of a blocking task, and continues its panic.
-fn join<T>(result: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
-    result.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => errors::runtime_gone(),
-    })
+    fn run_boxed(&self, work: BoxedWork) -> BoxFuture<'_, Result<Boxed>> {
+        Box::pin(async move {
+            let runtime = require_runtime()?;
+            let permit = self.permits.clone().acquire_owned().await;
+            let flag = CancelFlag::default();
+            let guard = CancelGuard(flag.clone());
+            let store = self.store.clone();
+            let task = tasks::spawn_blocking(&runtime, move || {
+                let _permit = permit;
+                work(&store, &flag)
+            });
+            let result = tasks::joined(task.await);
+            drop(guard);
+            result?
+        })
+    }
 }
 
 impl fmt::Debug for History {
@@ -257,6 +259,9 @@ impl fmt::Debug for History {
             .finish_non_exhaustive()
     }
 }
+
+/// File operations with a result of any type.
+type BoxedWork = Box<dyn FnOnce(&Store, &CancelFlag) -> Result<Boxed> + Send>;
 
 /// Whether the caller of an operation is gone.
 #[derive(Clone, Debug, Default)]

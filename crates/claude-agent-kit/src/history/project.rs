@@ -11,6 +11,7 @@ use super::{Store, errors, file, valid_id};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::small_file;
+use crate::sort;
 
 /// A transcript on disk.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ impl Store {
     pub(super) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
         let mut copies = self.copies(id)?;
         if self.directory.is_none() {
-            copies.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
+            sort::sort_by(&mut copies, |(_, one), (_, other)| other.cmp(one));
         }
         Ok(copies.into_iter().next().map(|(located, _)| located))
     }
@@ -183,7 +184,7 @@ fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
             folders.push(path);
         }
     }
-    folders.sort();
+    sort::sort_by(&mut folders, PathBuf::cmp);
     Ok(folders)
 }
 

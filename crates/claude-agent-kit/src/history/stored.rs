@@ -27,6 +27,7 @@ use crate::store::{
     Append, EntryId, List, Load, LoadScope, NewEntry, ProjectKey, SessionKey, SessionRow,
     SessionStore, StoreError, StoreErrorKind, StoreOptions, Subpath, Summary,
 };
+use crate::tasks::BoxFuture;
 
 /// How many sessions are listed with one request.
 const LIST_PAGE: usize = 100;
@@ -150,18 +151,20 @@ impl History {
         Ok(page)
     }
 
-    pub(super) async fn stored_info(
-        &self,
-        stored: &StoredHistory,
-        id: &SessionId,
-    ) -> Result<Option<SessionInfo>> {
-        if super::valid_id(id).is_none() {
-            return Ok(None);
-        }
-        let key = self.stored_key(stored, id).await?;
-        let Some(row) = stored.row(&key).await? else { return Ok(None) };
-        let info = stored.info(key.project_key(), &row).await;
-        info.map_err(|error| store_failed("load", &key, error))
+    pub(super) fn stored_info<'a>(
+        &'a self,
+        stored: &'a StoredHistory,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<SessionInfo>>> {
+        Box::pin(async move {
+            if super::valid_id(id).is_none() {
+                return Ok(None);
+            }
+            let key = self.stored_key(stored, id).await?;
+            let Some(row) = stored.row(&key).await? else { return Ok(None) };
+            let info = stored.info(key.project_key(), &row).await;
+            info.map_err(|error| store_failed("load", &key, error))
+        })
     }
 
     /// Opens the main transcript, or that of a subagent.
@@ -349,60 +352,64 @@ impl StoredHistory {
     }
 
     /// Returns the row of a session in the list.
-    async fn row(&self, key: &SessionKey) -> Result<Option<SessionRow>> {
-        let mut cursor: Option<String> = None;
-        loop {
-            let list = List { cursor: cursor.as_deref(), limit: LIST_PAGE };
-            let listed = limited(self.store.list(key.project_key(), list)).await;
-            let listed = listed.map_err(|error| store_failed("find", key, error))?;
-            let mut rows = listed.sessions.into_iter();
-            if let Some(row) = rows.find(|row| row.session == *key.session()) {
-                return Ok(Some(row));
+    fn row<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<SessionRow>>> {
+        Box::pin(async move {
+            let mut cursor: Option<String> = None;
+            loop {
+                let list = List { cursor: cursor.as_deref(), limit: LIST_PAGE };
+                let listed = limited(self.store.list(key.project_key(), list)).await;
+                let listed = listed.map_err(|error| store_failed("find", key, error))?;
+                let mut rows = listed.sessions.into_iter();
+                if let Some(row) = rows.find(|row| row.session == *key.session()) {
+                    return Ok(Some(row));
+                }
+                cursor = listed.next;
+                if cursor.is_none() {
+                    return Ok(None);
+                }
             }
-            cursor = listed.next;
-            if cursor.is_none() {
-                return Ok(None);
-            }
-        }
+        })
     }
 
     /// Returns what a list shows of a session.
-    async fn info(
-        &self,
-        project: &ProjectKey,
-        row: &SessionRow,
-    ) -> std::result::Result<Option<SessionInfo>, StoreError> {
-        let summary = row.summary.as_ref();
-        let known = summary.and_then(|summary| Some((summary_data(summary)?, summary.through)));
-        let (mut data, mut after) = known.unwrap_or_default();
-        if after < row.last {
-            let key = project.session(row.session.clone())?;
-            loop {
-                let page = load_page(&*self.store, &key, Load::main().after(after)).await?;
-                for entry in &page.entries {
-                    after = entry.sequence;
-                    data.add(entry.text.as_bytes());
-                }
-                if !page.more {
-                    break;
+    fn info<'a>(
+        &'a self,
+        project: &'a ProjectKey,
+        row: &'a SessionRow,
+    ) -> BoxFuture<'a, std::result::Result<Option<SessionInfo>, StoreError>> {
+        Box::pin(async move {
+            let summary = row.summary.as_ref();
+            let known = summary.and_then(|summary| Some((summary_data(summary)?, summary.through)));
+            let (mut data, mut after) = known.unwrap_or_default();
+            if after < row.last {
+                let key = project.session(row.session.clone())?;
+                loop {
+                    let page = load_page(&*self.store, &key, Load::main().after(after)).await?;
+                    for entry in &page.entries {
+                        after = entry.sequence;
+                        data.add(entry.text.as_bytes());
+                    }
+                    if !page.more {
+                        break;
+                    }
                 }
             }
-        }
-        let modified = i64::try_from(row.modified_ms).ok().and_then(time::from_millis);
-        Ok(data.info().map(|info| SessionInfo {
-            session_id: row.session.clone(),
-            summary: info.summary,
-            last_modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
-            file_size: None,
-            custom_title: info.custom_title,
-            first_prompt: info.first_prompt,
-            git_branch: info.git_branch,
-            cwd: info.cwd,
-            tag: info.tag,
-            created_at: info.created_at.and_then(time::from_millis),
-            archived: None,
-            path: None,
-        }))
+            let modified = i64::try_from(row.modified_ms).ok().and_then(time::from_millis);
+            Ok(data.info().map(|info| SessionInfo {
+                session_id: row.session.clone(),
+                summary: info.summary,
+                last_modified: modified.unwrap_or(SystemTime::UNIX_EPOCH),
+                file_size: None,
+                custom_title: info.custom_title,
+                first_prompt: info.first_prompt,
+                git_branch: info.git_branch,
+                cwd: info.cwd,
+                tag: info.tag,
+                created_at: info.created_at.and_then(time::from_millis),
+                archived: None,
+                path: None,
+            }))
+        })
     }
 
     /// Writes a transcript into a temporary folder.

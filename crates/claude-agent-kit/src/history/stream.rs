@@ -10,13 +10,13 @@ use std::task::{Context, Poll, ready};
 use claude_wire::transcript::{Entry, EntryBody, EntryRef, Index, MessageList, MessageRole};
 use futures_core::Stream;
 use tokio::runtime::Handle;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinError;
 
-use super::join;
 use super::source::{READ_BYTES, Source, Span, SpanReader};
 use crate::content::Content;
 use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
+use crate::tasks::{self, BlockingTask};
 
 /// A message of a stored conversation.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ struct Pending {
     /// The item that it starts with, and how many items it has.
     position: usize,
     count: usize,
-    task: JoinHandle<Fetched>,
+    task: BlockingTask<Fetched>,
 }
 
 /// What a blocking thread read.
@@ -164,7 +164,7 @@ impl Spans {
         let entry = if self.reader.has(span) {
             self.reader.decode_buffered(&self.source, span, self.keep_raw)
         } else {
-            match join(ready!(self.poll_fetch(span, context))) {
+            match tasks::joined(ready!(self.poll_fetch(span, context))) {
                 Ok(Fetched::Bytes(reader, result)) => {
                     self.spare = std::mem::replace(&mut self.reader, reader);
                     self.read_ahead();
@@ -220,7 +220,7 @@ impl Spans {
         let (length, count) = extent(span, next);
         let (source, mut reader) = (self.source.clone(), std::mem::take(&mut self.spare));
         let keep_raw = self.keep_raw;
-        let task = self.runtime.spawn_blocking(move || {
+        let task = tasks::spawn_blocking(&self.runtime, move || {
             if span.is_large() {
                 return Fetched::Entry(Box::new(source.decode_large(span, keep_raw)));
             }

@@ -11,6 +11,7 @@ use super::stream::{MessageStream, Parents};
 use super::{History, Transcript, errors, file, session_info, transcript};
 use crate::error::Result;
 use crate::id::{AgentId, SessionId, ToolUseId};
+use crate::sort;
 
 /// How deep folders of subagents are searched; the CLI uses three levels.
 const MAX_DEPTH: usize = 8;
@@ -101,7 +102,7 @@ impl History {
 fn list(located: &Located) -> Result<Vec<SubagentInfo>> {
     let mut found = Vec::new();
     collect(&located.session_dir().join("subagents"), 0, &mut found)?;
-    found.sort_by(|one, other| one.path.cmp(&other.path));
+    sort::sort_by(&mut found, |one, other| one.path.cmp(&other.path));
     Ok(found)
 }
 

@@ -16,6 +16,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 pub(crate) use self::tokens::is_part as is_part_of_token;
 
 use self::search::Search;
+use crate::sort;
 
 /// Replaces a secret.
 const STARS: &str = "***";
@@ -164,7 +165,7 @@ fn render(text: &str, part: Range<usize>, mut places: Vec<Range<usize>>) -> Cow<
         return Cow::Borrowed(&text[part]);
     }
     // Stable: the places are a few sorted runs, which it merges in linear time.
-    places.sort_by_key(|place| place.start);
+    sort::sort_by_key(&mut places, |place| place.start);
     let mut masked = String::with_capacity(part.len());
     let mut shown = part.start;
     for place in places.into_iter().filter(|place| place.start < part.end) {

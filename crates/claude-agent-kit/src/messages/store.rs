@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::Messages;
-use crate::driver::mirror;
+use crate::approval::{ApprovalId, DecideError, Decision, Refusal, texts};
+use crate::driver::{mirror, start};
 use crate::history::errors;
 use crate::store::{
     EntryId, Epoch, NewEntry, ProjectKey, SessionKey, StoreError, StoreErrorKind, Subpath, recover,
@@ -16,6 +17,12 @@ pub(super) fn add(messages: &mut Messages) {
     let key = SessionKey::new("tenant", "project", id).unwrap();
     messages.store_error(&StoreError::superseded(&key, Epoch::new(3), Epoch::new(4)));
     messages.store_error(&StoreError::invalid_cursor("x"));
+    messages.store_error(&StoreError::approvals_superseded(
+        key.session(),
+        Epoch::new(3),
+        Epoch::new(4),
+    ));
+    messages.store_error(&ApprovalId::parse("x").unwrap_err());
     for scope in ["", "\0", &"x".repeat(513)] {
         messages.store_error(&ProjectKey::new(scope, "project").unwrap_err());
     }
@@ -42,4 +49,22 @@ pub(super) fn add(messages: &mut Messages) {
     messages.error(&errors::io("create a folder in", folder, failed));
     messages.warning(&restore::not_restored());
     messages.warning(&restore::orphaned(session, &folder.join("x.jsonl")));
+    messages.section("Approvals");
+    let id = ApprovalId::parse(id).unwrap();
+    let refusals = [
+        Refusal::AlreadyDecided(Decision::allow("ana@example.com")),
+        Refusal::Expired,
+        Refusal::Withdrawn,
+    ];
+    messages.line("`DecideError`", &DecideError::NotFound(id).to_string());
+    for refusal in refusals {
+        messages.line("`DecideError`", &DecideError::Refused(refusal).to_string());
+    }
+    for text in texts::MODEL_TEXTS {
+        messages.line("to the model", text);
+    }
+    messages.error(&start::approvals_failed(down()));
+    messages.warning(&texts::policy_failed("Bash", "no rules"));
+    messages.warning(&texts::store_failed("Bash", &down()));
+    messages.warning(&texts::settling_failed(&down()));
 }

@@ -5,6 +5,7 @@ use std::future::Future;
 use claude_wire::control::{Elicitation, UserDialog};
 
 use super::{Options, strings};
+use crate::approval::ApprovalPolicy;
 use crate::callback::{CallbackContext, IntoCallbackResult, Registry};
 use crate::elicitation::{DialogResponse, ElicitationResponse};
 use crate::hook::{HookEvent, HookRegistration, IntoHookResponse};
@@ -218,6 +219,21 @@ impl Options {
         self.change_callbacks(|callbacks| callbacks.user.set_blocking_dialog(kinds, callback))
     }
 
+    /// Sets which tool calls need the [approval](crate::approval) of a user, who may decide later and in another
+    /// process. Replaces an earlier policy. Sent as a `PreToolUse` hook in the handshake that fails closed, and as
+    /// `--permission-prompt-tool=stdio`. Default: none.
+    ///
+    /// The policy takes precedence over permission rules, the permission mode and
+    /// [`can_use_tool`](Self::can_use_tool): a call that needs approval does not run without it, even if a rule
+    /// allows it. A rule that denies the call, and another `PreToolUse` hook that denies it, take precedence over an
+    /// approval; if another such hook returns [`ask`](crate::hook::HookResponse::ask), `can_use_tool` is called for an
+    /// approved call too.
+    ///
+    /// See the [guide](crate::guide::approvals).
+    pub fn approvals(self, policy: ApprovalPolicy) -> Self {
+        self.change_callbacks(|callbacks| callbacks.approvals = Some(policy))
+    }
+
     /// Sets whether all hooks [fail closed](HookRegistration::fail_closed). Sent as `hooks` in
     /// the handshake. Default: false; only the hooks that were registered with `fail_closed` do.
     pub fn hooks_fail_closed(self, closed: bool) -> Self {
@@ -240,6 +256,6 @@ impl Options {
 ///
 /// With a permission callback, the CLI offers `AskUserQuestion` even without a handler for it.
 pub(crate) fn extra_disallowed_tools(callbacks: &Registry) -> Vec<String> {
-    let unserved = callbacks.has_can_use_tool() && !callbacks.has_ask_user();
+    let unserved = callbacks.has_permission() && !callbacks.has_ask_user();
     unserved.then(|| question::TOOL.to_owned()).into_iter().collect()
 }

@@ -9,6 +9,7 @@ use super::Options;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::History;
 use crate::store::restore::is_restored;
+use crate::tasks::BoxFuture;
 
 /// The conversation of a run: a new one, an earlier one, or a copy of an earlier one.
 ///
@@ -178,21 +179,26 @@ impl Fallback {
     ///
     /// # Errors
     /// [`ErrorKind::ConversationNotFound`] with the directory of the conversation.
-    pub(crate) async fn check_other_projects(&self, error: &Error) -> Result<()> {
-        let host = &self.options.host;
-        // The files of another machine or user cannot be seen from here.
-        if host.transport.is_some() || host.user.is_some() {
-            return Ok(());
-        }
-        // Without a config directory there are no other projects.
-        let Ok(history) = History::from_options(&self.options) else { return Ok(()) };
-        let directory = self.options.settings.cwd.clone().unwrap_or_else(|| ".".into());
-        if history.for_directory(directory).session_path(&self.id).await?.is_some() {
-            return Ok(());
-        }
-        let Some(path) = history.session_path(&self.id).await? else { return Ok(()) };
-        let cwd = history.info(&self.id).await?.and_then(|info| info.cwd);
-        Err(other_project(&self.id, cwd, &path).caused_by(error.clone()))
+    pub(crate) fn check_other_projects<'a>(
+        &'a self,
+        error: &'a Error,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let host = &self.options.host;
+            // The files of another machine or user cannot be seen from here.
+            if host.transport.is_some() || host.user.is_some() {
+                return Ok(());
+            }
+            // Without a config directory there are no other projects.
+            let Ok(history) = History::from_options(&self.options) else { return Ok(()) };
+            let directory = self.options.settings.cwd.clone().unwrap_or_else(|| ".".into());
+            if history.for_directory(directory).session_path(&self.id).await?.is_some() {
+                return Ok(());
+            }
+            let Some(path) = history.session_path(&self.id).await? else { return Ok(()) };
+            let cwd = history.info(&self.id).await?.and_then(|info| info.cwd);
+            Err(other_project(&self.id, cwd, &path).caused_by(error.clone()))
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use claude_wire::launch;
 use super::Options;
 use super::layers::TABLE;
 use crate::mask::Mask;
+use crate::sort;
 
 /// The origin of the value of an option.
 ///
@@ -119,7 +120,7 @@ impl Options {
                 (row.name, value, self.origins.of(row.name).to_vec())
             })
             .collect();
-        lines.sort_unstable_by_key(|(name, ..)| *name);
+        sort::sort_by_key(&mut lines, |(name, ..)| *name);
         Explanation { lines }
     }
 }

@@ -10,6 +10,7 @@ use claude_wire::session::{QueryLimits, SessionLimits};
 
 use super::settings_file::inline_settings_for_sandbox;
 use super::{HostOptions, Options, extra_disallowed_tools, warnings};
+use crate::approval::ApprovalPolicy;
 use crate::error::{Error, ErrorKind, Result};
 use crate::prompt::Prompt;
 use crate::warning::{Warning, WarningCode};
@@ -67,6 +68,7 @@ fn prepare_in(
     problems.extend(options.host.callbacks.problems());
     problems.extend(user_problem(&options.host, cfg!(unix)));
     problems.extend(store_problems(options));
+    problems.extend(options.host.callbacks.approvals.as_ref().and_then(ApprovalPolicy::problem));
     problems.extend(options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, environment.limits, &mut problems);
     let mut settings = options.settings.clone();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::process::{Spec, UserIds};
+use crate::tasks::BoxFuture;
 use crate::transport::{Output, output};
 
 /// A user of the operating system: a name, which is converted with `From`, or [IDs](Self::ids).
@@ -59,13 +60,16 @@ impl OsUser {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`] when there is no such user.
-    pub(crate) async fn resolve(&self) -> Result<UserIds> {
-        match &self.0 {
-            UserKind::Ids { user, group } => Ok(UserIds { user: *user, group: *group }),
-            UserKind::Name(name) => {
-                Ok(UserIds { user: number(name, "-u").await?, group: number(name, "-g").await? })
+    pub(crate) fn resolve(&self) -> BoxFuture<'_, Result<UserIds>> {
+        Box::pin(async move {
+            match &self.0 {
+                UserKind::Ids { user, group } => Ok(UserIds { user: *user, group: *group }),
+                UserKind::Name(name) => Ok(UserIds {
+                    user: number(name, "-u").await?,
+                    group: number(name, "-g").await?,
+                }),
             }
-        }
+        })
     }
 }
 

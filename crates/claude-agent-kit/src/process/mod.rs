@@ -10,6 +10,7 @@ mod child;
 mod death_signal;
 #[cfg(target_os = "linux")]
 mod descendants;
+mod due;
 mod managed_child;
 mod reaper;
 #[cfg(target_os = "linux")]
@@ -31,6 +32,7 @@ use claude_wire::session::{GracePeriods, ShutdownStep};
 use tokio::sync::watch;
 
 use crate::panics;
+use crate::tasks::BoxFuture;
 
 use reaper::{Orders, Reaper};
 #[cfg(all(test, target_os = "linux"))]
@@ -103,8 +105,11 @@ impl Process {
     /// # Errors
     /// Returns the system's error: the program or the directory does not exist, cannot be executed, or is
     /// not a program.
-    pub(crate) async fn start(spec: Spec, grace: GracePeriods) -> io::Result<Started> {
-        Reaper::get()?.start(spec, grace).await
+    pub(crate) fn start(
+        spec: Spec,
+        grace: GracePeriods,
+    ) -> BoxFuture<'static, io::Result<Started>> {
+        Box::pin(async move { Reaper::get()?.start(spec, grace).await })
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -1,6 +1,6 @@
 //! The reaper thread.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::child::Child;
 #[cfg(target_os = "linux")]
 use super::descendants::ProcessTable;
+use super::due::DueTimes;
 use super::managed_child::ManagedChild;
 use super::starter::Starters;
 use super::wake::Wake;
@@ -171,13 +172,13 @@ struct ReaperThread {
     children: HashMap<u64, ManagedChild>,
     epoch: Instant,
     /// The next shutdown step of each child; a child has at most one.
-    steps: BTreeSet<(Duration, u64)>,
+    steps: DueTimes,
     /// Children killed in this round. They share one scan of `/proc`.
     kills: Vec<u64>,
     /// Children whose exit is found by polling, and when to poll them.
     polled: HashSet<u64>,
     poll_at: Instant,
-    alarms: BTreeSet<(Duration, u64)>,
+    alarms: DueTimes,
     /// The wakers of the alarms, by ID.
     alarm_wakers: HashMap<u64, Waker>,
     starters_at: Option<Instant>,
@@ -191,11 +192,11 @@ impl ReaperThread {
             starters,
             children: HashMap::new(),
             epoch: Instant::now(),
-            steps: BTreeSet::new(),
+            steps: DueTimes::default(),
             kills: Vec::new(),
             polled: HashSet::new(),
             poll_at: Instant::now(),
-            alarms: BTreeSet::new(),
+            alarms: DueTimes::default(),
             alarm_wakers: HashMap::new(),
             starters_at: None,
         }
@@ -223,8 +224,8 @@ impl ReaperThread {
             }
             exited.drain(..).for_each(|id| self.reap(id, now));
             let elapsed = now.saturating_duration_since(self.epoch);
-            while let Some(&(at, id)) = self.alarms.first().filter(|(at, _)| *at <= elapsed) {
-                self.alarms.remove(&(at, id));
+            while let Some((at, id)) = self.alarms.first().filter(|(at, _)| *at <= elapsed) {
+                self.alarms.remove(at, id);
                 if let Some(waker) = self.alarm_wakers.remove(&id) {
                     contain_panic(|| waker.wake());
                 }
@@ -238,7 +239,7 @@ impl ReaperThread {
 
     fn deadline(&self) -> Option<Instant> {
         // What is beyond the range of the clock is never due.
-        let first = |due: &BTreeSet<(Duration, u64)>| self.epoch.checked_add(due.first()?.0);
+        let first = |due: &DueTimes| self.epoch.checked_add(due.first()?.0);
         let (alarm, step) = (first(&self.alarms), first(&self.steps));
         let poll = (!self.polled.is_empty()).then_some(self.poll_at);
         [alarm, step, poll, self.starters_at].into_iter().flatten().min()
@@ -285,7 +286,7 @@ impl ReaperThread {
         self.forget_step(id, &child);
         let changed = change(&mut child);
         if let Some(at) = child.deadline() {
-            self.steps.insert((at, id));
+            self.steps.insert(at, id);
         }
         self.children.insert(id, child);
         Some(changed)
@@ -293,7 +294,7 @@ impl ReaperThread {
 
     fn forget_step(&mut self, id: u64, child: &ManagedChild) {
         if let Some(at) = child.deadline() {
-            self.steps.remove(&(at, id));
+            self.steps.remove(at, id);
         }
     }
 
@@ -318,10 +319,10 @@ impl ReaperThread {
     /// Takes the steps that are due, and kills the children marked for it.
     fn take_steps(&mut self, now: Instant) {
         let now = now - self.epoch;
-        while let Some(&(at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
+        while let Some((at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
             match self.children.get(&id).and_then(|child| child.due(now)) {
                 Some(step) => self.step(id, step, now),
-                None => drop(self.steps.remove(&(at, id))),
+                None => self.steps.remove(at, id),
             }
         }
         if self.kills.is_empty() {
@@ -355,11 +356,11 @@ impl ReaperThread {
                 self.change(id, |child| child.arm_watchdog(now));
             }
             Order::SetAlarm { id, at, waker } => {
-                self.alarms.insert((at.saturating_duration_since(self.epoch), id));
+                self.alarms.insert(at.saturating_duration_since(self.epoch), id);
                 self.alarm_wakers.insert(id, waker);
             }
             Order::DropAlarm { id, at } => {
-                self.alarms.remove(&(at.saturating_duration_since(self.epoch), id));
+                self.alarms.remove(at.saturating_duration_since(self.epoch), id);
                 let waker = self.alarm_wakers.remove(&id);
                 contain_panic(|| drop(waker));
             }

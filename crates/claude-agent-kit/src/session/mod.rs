@@ -5,6 +5,7 @@ mod interrupt;
 pub(crate) mod mcp;
 mod messages;
 pub(crate) mod operations;
+mod replayed_turn;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -19,12 +20,14 @@ pub use events::{Events, SessionState};
 pub use interrupt::{Interruption, TurnInterruption};
 pub use messages::Messages;
 pub use operations::{McpHandle, Operation};
+pub(crate) use replayed_turn::ReplayedTurn;
 
 use crate::commands::{DriverGone, PendingReply, Reply};
-use crate::driver::{self, BoxFuture, Handles, RunGuard, RunKind};
+use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
 use crate::prompt::Prompt;
+use crate::tasks::BoxFuture;
 use crate::turn::{Turn, TurnSlot};
 
 /// A handle to a running CLI and its conversation.
@@ -104,7 +107,7 @@ impl Session {
 
     /// Opens a session. Boxed as a trait object, so that a host application does not compile the whole
     /// startup sequence again.
-    fn open_boxed(options: Options) -> BoxFuture<Result<Self>> {
+    fn open_boxed(options: Options) -> BoxFuture<'static, Result<Self>> {
         Box::pin(async move {
             let session = Self::open_once(&options).await?;
             let Some(fallback) = options.fallback() else { return Ok(session) };
@@ -182,6 +185,7 @@ impl Session {
         }
         let id = prompt.id().cloned().unwrap_or_else(|| MessageId::from(crate::random::uuid()));
         let line = prompt.line(&id, None, self.shared.verbatim_prompts)?;
+        self.shared.handles.replay.give_up();
         let slot = TurnSlot::new(id.clone(), self.shared.handles.feed.subscribe_turn());
         // Created first, so that its reader is dropped if the message cannot be sent.
         let turn = Turn::new(self.clone(), &slot);
@@ -191,9 +195,49 @@ impl Session {
         Ok(turn)
     }
 
+    /// Waits for the handshake, and returns the turn in which the CLI replays a tool call that an earlier run
+    /// deferred with [`HookResponse::defer`](crate::hook::HookResponse::defer). `None` if the CLI replays
+    /// nothing.
+    ///
+    /// The CLI starts the turn by itself when a conversation is resumed: it calls the `PreToolUse` hooks again,
+    /// executes or denies the call, and lets the model continue. If the call is deferred again, the result of the
+    /// turn has [`deferred_tool_use`](claude_wire::message::ResultMessage::deferred_tool_use), and the next
+    /// resume replays the call.
+    ///
+    /// A call is replayed until the transcript has its result: if the CLI is killed while the tool runs, the next
+    /// resume calls the hooks again and executes the call a second time.
+    ///
+    /// The turn is returned once. After [`Self::messages`] or [`Self::send`] this returns `None`: the replay runs
+    /// nevertheless, and its messages are among those of [`Self::messages`].
+    ///
+    /// ```no_run
+    /// # async fn example(options: claude_agent_kit::Options) -> claude_agent_kit::Result<()> {
+    /// let session = claude_agent_kit::Session::open(options).await?;
+    /// if let Some(turn) = session.replayed_turn().await? {
+    ///     println!("{}", turn.finish().await?.into_result()?.text);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::ready`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    pub async fn replayed_turn(&self) -> Result<Option<Turn>> {
+        self.ready().await?;
+        let handles = &self.shared.handles;
+        let Some(turn) = handles.replay.take() else { return Ok(None) };
+        // The host reads by turn: earlier messages would be kept without a reader.
+        handles.feed.release_early();
+        Ok(Some(Turn::attach(self.clone(), turn)))
+    }
+
     /// Returns a stream of all messages and warnings from now on. The first such stream also yields
     /// the warnings of the start and, if no message was sent before, everything received since then.
     pub fn messages(&self) -> Messages {
+        self.shared.handles.replay.give_up();
         Messages::new(self.clone())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::key::{Epoch, SessionKey};
+use crate::id::SessionId;
 
 /// The kinds of [`StoreError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +81,15 @@ impl StoreError {
         Self::new(StoreErrorKind::Superseded, message)
     }
 
+    /// Creates the error of a change of an approval whose epoch is not the current one.
+    pub fn approvals_superseded(session: &SessionId, epoch: Epoch, current: Epoch) -> Self {
+        let message = format!(
+            "the approvals of session {session} were claimed by another host: the epoch of this host is \
+             {epoch}, the current one is {current}; help: resume the session to continue it here"
+        );
+        Self::new(StoreErrorKind::Superseded, message)
+    }
+
     /// Creates the error of a cursor that is not one of the store.
     pub fn invalid_cursor(cursor: &str) -> Self {
         let shown: String = cursor.chars().take(64).collect();
@@ -89,7 +99,7 @@ impl StoreError {
     }
 
     /// Creates the error of a value that no store accepts.
-    pub(super) fn rejected(message: String) -> Self {
+    pub(crate) fn rejected(message: String) -> Self {
         Self::new(StoreErrorKind::Rejected, message)
     }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use claude_wire::transcript::is_uuid;
 
-use super::SessionStore;
 use super::entry::{EntryId, Occurrences};
-use super::error::StoreError;
 use super::key::{Sequence, SessionKey, Subpath};
 use super::request::Load;
-use super::upload::{LineReader, LocalFile, limited, unreadable};
+use super::upload::{LineReader, LocalFile, limited, read_files};
+use super::{SessionStore, StoreFuture};
 use crate::small_file;
+use crate::sort;
 
 /// How deep the folders of a session may be nested.
 const MAX_DEPTH: usize = 8;
@@ -34,35 +34,36 @@ pub(super) struct Difference {
 
 impl Difference {
     /// Compares the main transcript in a file with that in a store.
-    pub(super) async fn of(
-        store: &dyn SessionStore,
-        key: &SessionKey,
-        path: &Path,
-    ) -> Result<Self, StoreError> {
-        let path = path.to_owned();
-        let read = tokio::task::spawn_blocking(move || entry_ids(&path)).await;
-        let local = read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)?;
-        let is_local = local.is_some();
-        let mut missing = local.unwrap_or_default();
-        let mut found = Self { is_local, ..Self::default() };
-        let mut after = Sequence::new(0);
-        loop {
-            // Without a local transcript the first entry tells enough.
-            let load = if is_local { Load::main() } else { Load::main().limit(1) };
-            let page = limited(store.load(key, load.after(after))).await?;
-            for entry in &page.entries {
-                found.is_stored = true;
-                found.has_stored_only |= !missing.remove(&entry.id);
-            }
-            match page.entries.last() {
-                Some(last) if is_local && page.more && last.sequence > after => {
-                    after = last.sequence;
+    pub(super) fn of<'a>(
+        store: &'a dyn SessionStore,
+        key: &'a SessionKey,
+        path: &'a Path,
+    ) -> StoreFuture<'a, Self> {
+        Box::pin(async move {
+            let path = path.to_owned();
+            let local = read_files(move || entry_ids(&path)).await?;
+            let is_local = local.is_some();
+            let mut missing = local.unwrap_or_default();
+            let mut found = Self { is_local, ..Self::default() };
+            let mut after = Sequence::new(0);
+            loop {
+                // Without a local transcript the first entry tells enough.
+                let load = if is_local { Load::main() } else { Load::main().limit(1) };
+                let page = limited(store.load(key, load.after(after))).await?;
+                for entry in &page.entries {
+                    found.is_stored = true;
+                    found.has_stored_only |= !missing.remove(&entry.id);
                 }
-                _ => break,
+                match page.entries.last() {
+                    Some(last) if is_local && page.more && last.sequence > after => {
+                        after = last.sequence;
+                    }
+                    _ => break,
+                }
             }
-        }
-        found.has_local_only = !missing.is_empty();
-        Ok(found)
+            found.has_local_only = !missing.is_empty();
+            Ok(found)
+        })
     }
 }
 
@@ -154,7 +155,7 @@ fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
     };
     let mut paths: Vec<PathBuf> =
         entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    paths.sort();
+    sort::sort_by(&mut paths, PathBuf::cmp);
     Ok(paths)
 }
 

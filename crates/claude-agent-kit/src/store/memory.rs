@@ -11,16 +11,19 @@ use super::request::{
     Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
 };
 use super::{SessionStore, StoreFuture};
+use crate::approval::MemoryApprovals;
 use crate::id::SessionId;
 use crate::lock::lock;
+use crate::sort;
 
-/// Keeps sessions in memory, for tests and for hosts with a single process.
+/// Keeps sessions and [approvals](crate::approval) in memory, for tests and for hosts with a single process.
 ///
-/// A clone shares the sessions. The memory is not limited: entries are kept until they are deleted, and a
+/// A clone shares them. The memory is not limited: entries are kept until they are deleted, and a
 /// deleted or claimed session keeps a small record with its epoch.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     projects: Arc<Mutex<HashMap<ProjectKey, StoredProject>>>,
+    pub(crate) approvals: MemoryApprovals,
 }
 
 impl MemoryStore {
@@ -89,7 +92,7 @@ impl StoredSession {
     fn subpaths(&self) -> Vec<Subpath> {
         let mut subpaths: Vec<Subpath> =
             self.entries.iter().filter_map(|entry| entry.subpath.clone()).collect();
-        subpaths.sort_unstable();
+        sort::sort_by(&mut subpaths, Subpath::cmp);
         subpaths.dedup();
         subpaths
     }
@@ -159,7 +162,7 @@ impl StoredProject {
             .map(|(id, session)| (session.modified_ms, id))
             .filter(|row| before.as_ref().is_none_or(|(time, id)| *row < (*time, id)))
             .collect();
-        listed.sort_unstable_by(|one, other| other.cmp(one));
+        sort::sort_by(&mut listed, |one, other| other.cmp(one));
         let mut rows = Vec::new();
         for (modified_ms, id) in listed.iter().take(request.limit.max(1)) {
             let Some(session) = self.sessions.get(*id) else { continue };
@@ -187,7 +190,7 @@ fn read_cursor(cursor: &str) -> Option<(u64, SessionId)> {
     Some((modified_ms.parse().ok()?, SessionId::from(session)))
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -68,6 +68,7 @@ pub use entry::{EntryId, NewEntry, Occurrences, StoredEntry};
 pub use error::{StoreError, StoreErrorKind};
 pub use key::{Epoch, ProjectKey, Sequence, SessionKey, Subpath};
 pub use memory::MemoryStore;
+pub(crate) use memory::now_ms;
 pub use options::{StoreFailurePolicy, StoreOptions};
 pub use recover::{Recovered, RecoveryOutcome, recover};
 pub use request::{

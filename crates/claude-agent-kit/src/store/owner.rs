@@ -1,10 +1,10 @@
 //! The note in a private folder that says which run it belongs to.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use claude_wire::Map;
 use serde_json::{Value, json};
 
 use super::key::{Epoch, SessionKey};
@@ -22,7 +22,7 @@ pub(super) struct Note {
     /// The session that was resumed.
     pub(super) session: SessionId,
     /// The sessions that the run claimed.
-    pub(super) epochs: BTreeMap<String, u64>,
+    pub(super) epochs: Map<u64>,
     /// The last sequence number of the resumed session that was written to the folder.
     pub(super) restored: u64,
     /// The process of the host.
@@ -70,7 +70,7 @@ impl Note {
             scope: key.scope().to_owned(),
             project: key.project().to_owned(),
             session: key.session().clone(),
-            epochs: BTreeMap::new(),
+            epochs: Map::new(),
             restored: 0,
             process: this_process(),
             state: NoteState::Running,

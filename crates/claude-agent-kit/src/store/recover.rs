@@ -1,9 +1,9 @@
 //! Sends what ended runs left on this machine to the store.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::StoreFuture;
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{Epoch, SessionKey};
 use super::local;
@@ -11,11 +11,12 @@ use super::options::StoreOptions;
 use super::owner::{Note, NoteState, OwnerState};
 use super::place::Place;
 use super::private_folder::{self, PrivateFolder};
-use super::upload::{OwnedSessions, Target, unreadable};
+use super::upload::{OwnedSessions, Target, read_files, unreadable};
 use super::write_session::{blocking, store_failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
+use crate::tasks::BoxFuture;
 
 /// A conversation that an ended run left on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub async fn recover(options: &Options) -> Result<Vec<Recovered>> {
         return Err(no_store());
     };
     let place = Place::of(options)?;
-    leftovers(&place, store, |note| note.scope == *store.scope).await
+    leftovers(&place, store, &|note| note.scope == *store.scope).await
 }
 
 pub(crate) fn no_store() -> Error {
@@ -67,22 +68,24 @@ pub(crate) fn no_store() -> Error {
 }
 
 /// Recovers the selected folders of ended runs.
-pub(super) async fn leftovers(
-    place: &Place,
-    store: &StoreOptions,
-    selects: impl Fn(&Note) -> bool,
-) -> Result<Vec<Recovered>> {
-    let projects = place.projects();
-    let folders = blocking(move || Ok(private_folder::all(&projects))).await?;
-    let mut recovered = Vec::new();
-    for (path, note) in folders {
-        let is_settled = note.state == NoteState::Orphaned;
-        if is_settled || note.owner() == OwnerState::Alive || !selects(&note) {
-            continue;
+pub(super) fn leftovers<'a>(
+    place: &'a Place,
+    store: &'a StoreOptions,
+    selects: &'a (dyn Fn(&Note) -> bool + Sync),
+) -> BoxFuture<'a, Result<Vec<Recovered>>> {
+    Box::pin(async move {
+        let projects = place.projects();
+        let folders = blocking(move || Ok(private_folder::all(&projects))).await?;
+        let mut recovered = Vec::new();
+        for (path, note) in folders {
+            let is_settled = note.state == NoteState::Orphaned;
+            if is_settled || note.owner() == OwnerState::Alive || !selects(&note) {
+                continue;
+            }
+            recovered.extend(recover_folder(store, &path, note).await?);
         }
-        recovered.extend(recover_folder(store, &path, note).await?);
-    }
-    Ok(recovered)
+        Ok(recovered)
+    })
 }
 
 /// Sends the entries of one folder. Returns `None` if there was nothing to send.
@@ -133,7 +136,7 @@ async fn send_folder(
     let target = Target { options: store.clone(), project: Some(project), folder: None };
     let mut sessions = OwnedSessions::default();
     for (id, epoch) in &note.epochs {
-        let key = SessionKey::new(&note.scope, &note.project, id.as_str())?;
+        let key = SessionKey::new(&note.scope, &note.project, id)?;
         sessions.add(key, Epoch::new(*epoch));
     }
     target.send_all(&mut sessions, path, &note.project, None).await
@@ -151,25 +154,26 @@ impl Target {
     }
 
     /// Stores the missing entries of one session or of all sessions in a folder, and returns their number.
-    pub(super) async fn send_all(
-        &self,
-        sessions: &mut OwnedSessions,
-        folder: &Path,
-        project: &str,
-        session: Option<&SessionId>,
-    ) -> std::result::Result<u64, StoreError> {
-        let (folder, project) = (folder.to_owned(), project.to_owned());
-        let (scope, session) = (self.options.scope.clone(), session.cloned());
-        let list = move || {
-            let session = session.as_ref().map(SessionId::as_str);
-            local::transcripts(&folder, &scope, &project, session)
-        };
-        let files = tokio::task::spawn_blocking(list).await;
-        let files = files.map_err(io::Error::other).and_then(|files| files).map_err(unreadable)?;
-        let mut count = 0;
-        for file in &files {
-            count += self.send_file(sessions, file).await? as u64;
-        }
-        Ok(count)
+    pub(super) fn send_all<'a>(
+        &'a self,
+        sessions: &'a mut OwnedSessions,
+        folder: &'a Path,
+        project: &'a str,
+        session: Option<&'a SessionId>,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let (folder, project) = (folder.to_owned(), project.to_owned());
+            let (scope, session) = (self.options.scope.clone(), session.cloned());
+            let files = read_files(move || {
+                let session = session.as_ref().map(SessionId::as_str);
+                local::transcripts(&folder, &scope, &project, session)
+            });
+            let files = files.await?;
+            let mut count = 0;
+            for file in &files {
+                count += self.send_file(sessions, file).await? as u64;
+            }
+            Ok(count)
+        })
     }
 }

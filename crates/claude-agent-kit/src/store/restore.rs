@@ -28,6 +28,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::history::{History, errors};
 use crate::id::SessionId;
 use crate::options::Options;
+use crate::tasks::BoxFuture;
 use crate::warning::{Warning, WarningCode};
 
 /// For how long a store that fails is tried again before a conversation is not resumed.
@@ -55,16 +56,19 @@ pub(crate) struct Restored {
 
 /// Writes the conversation of a run to the local disk, if it continues an earlier one. Returns `None`
 /// without a store.
-pub(crate) async fn restore(options: &Options) -> Result<Option<Restored>> {
-    let Some(store) = options.host.store.clone() else { return Ok(None) };
-    let is_earlier = matches!(options.settings.start.origin, Origin::Latest | Origin::Session(_));
-    if !is_earlier || !is_restored(options) {
-        let mut restored = Restored::unchanged(options, &store);
-        restored.warnings.extend(is_earlier.then(not_restored));
-        return Ok(Some(restored));
-    }
-    let restorer = Restorer { options, place: Place::of(options)?, store };
-    restorer.run().await.map(Some)
+pub(crate) fn restore(options: &Options) -> BoxFuture<'_, Result<Option<Restored>>> {
+    Box::pin(async move {
+        let Some(store) = options.host.store.clone() else { return Ok(None) };
+        let is_earlier =
+            matches!(options.settings.start.origin, Origin::Latest | Origin::Session(_));
+        if !is_earlier || !is_restored(options) {
+            let mut restored = Restored::unchanged(options, &store);
+            restored.warnings.extend(is_earlier.then(not_restored));
+            return Ok(Some(restored));
+        }
+        let restorer = Restorer { options, place: Place::of(options)?, store };
+        restorer.run().await.map(Some)
+    })
 }
 
 /// Returns whether earlier conversations are read from a store.
@@ -139,7 +143,7 @@ impl Restorer<'_> {
 
     async fn restore_session(&self, key: &SessionKey, restored: &mut Restored) -> Result<()> {
         let failed = |error: StoreError| store_failed("resume", key, error);
-        let recovered = leftovers(&self.place, &self.store, |note| note.is_of(key)).await?;
+        let recovered = leftovers(&self.place, &self.store, &|note| note.is_of(key)).await?;
         restored.warnings.extend(recovered.iter().filter_map(orphaned_folder));
         // Before the entries are read: afterwards no other host can add any. A fork does not change its
         // origin.

@@ -2,13 +2,12 @@
 
 use claude_wire::transcript::SummaryData;
 
-use super::SessionStore;
 use super::batch::add_to_summary;
 use super::entry::{NewEntry, StoredEntry};
-use super::error::StoreError;
 use super::key::{Epoch, Sequence, SessionKey};
 use super::request::Append;
 use super::upload::limited;
+use super::{SessionStore, StoreFuture};
 
 /// The summary of all entries that a store has of a session.
 #[derive(Debug, Default)]
@@ -34,21 +33,23 @@ impl SessionSummary {
     }
 
     /// Appends entries together with the summary that includes them.
-    pub(crate) async fn append(
-        &mut self,
-        store: &dyn SessionStore,
-        key: &SessionKey,
+    pub(crate) fn append<'a>(
+        &'a mut self,
+        store: &'a dyn SessionStore,
+        key: &'a SessionKey,
         epoch: Epoch,
-        entries: &[NewEntry],
-    ) -> Result<(), StoreError> {
-        let mut data = self.data.clone();
-        add_to_summary(&mut data, entries);
-        let json = data.to_json();
-        let append = Append::new(entries).epoch(epoch).summary(self.last, json.text());
-        let appended = limited(store.append(key, append)).await?;
-        let new = (entries.len() as u64).saturating_sub(appended.skipped);
-        self.is_outdated |= appended.last.get() != self.last.get() + new;
-        (self.data, self.last) = (data, appended.last);
-        Ok(())
+        entries: &'a [NewEntry],
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            let mut data = self.data.clone();
+            add_to_summary(&mut data, entries);
+            let json = data.to_json();
+            let append = Append::new(entries).epoch(epoch).summary(self.last, json.text());
+            let appended = limited(store.append(key, append)).await?;
+            let new = (entries.len() as u64).saturating_sub(appended.skipped);
+            self.is_outdated |= appended.last.get() != self.last.get() + new;
+            (self.data, self.last) = (data, appended.last);
+            Ok(())
+        })
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::future::Future;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +11,8 @@ use std::time::Duration;
 use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use claude_wire::session::MirrorLimits;
 use serde_json::Value;
+use tokio::runtime::Handle;
 
-use super::SessionStore;
 use super::entry::{EntryId, NewEntry, Occurrences};
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{Epoch, Sequence, SessionKey, Subpath};
@@ -21,6 +20,8 @@ use super::options::StoreOptions;
 use super::private_folder::PrivateFolder;
 use super::request::Load;
 use super::summary::SessionSummary;
+use super::{SessionStore, StoreFuture};
+use crate::tasks;
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -73,18 +74,20 @@ impl OwnedSessions {
 
 impl OwnedSession {
     /// Returns what the store has.
-    pub(crate) async fn stored(
-        &mut self,
-        store: &dyn SessionStore,
-        key: &SessionKey,
-    ) -> Result<&mut Stored, StoreError> {
-        if self.stored.as_ref().is_some_and(|stored| stored.summary.is_outdated()) {
-            self.stored = None;
-        }
-        match &mut self.stored {
-            Some(stored) => Ok(stored),
-            empty => Ok(empty.insert(Stored::load(store, key).await?)),
-        }
+    pub(crate) fn stored<'a>(
+        &'a mut self,
+        store: &'a dyn SessionStore,
+        key: &'a SessionKey,
+    ) -> StoreFuture<'a, &'a mut Stored> {
+        Box::pin(async move {
+            if self.stored.as_ref().is_some_and(|stored| stored.summary.is_outdated()) {
+                self.stored = None;
+            }
+            match &mut self.stored {
+                Some(stored) => Ok(stored),
+                empty => Ok(empty.insert(Stored::load(store, key).await?)),
+            }
+        })
     }
 }
 
@@ -111,96 +114,100 @@ struct Position {
 impl Stored {
     /// Reads what the store has. A resumed CLI reports only new entries, and an append that failed may have
     /// been stored.
-    async fn load(store: &dyn SessionStore, key: &SessionKey) -> Result<Self, StoreError> {
-        let mut stored = Self::default();
-        let mut after = Sequence::new(0);
-        loop {
-            let page = limited(store.load(key, Load::all().after(after))).await?;
-            for entry in &page.entries {
-                stored.occurrences.count(entry);
-                stored.summary.add(entry);
-                let position = stored.positions.entry(entry.subpath.clone()).or_default();
-                if entry.text.starts_with(METADATA) {
-                    position.metadata = Some(entry.text.clone());
-                } else if entry.id.has_uuid() {
-                    (position.last, position.skipped) = (Some(entry.id.clone()), 0);
-                } else if entry.id.occurrence().is_some() {
-                    position.skipped += 1;
+    fn load<'a>(store: &'a dyn SessionStore, key: &'a SessionKey) -> StoreFuture<'a, Self> {
+        Box::pin(async move {
+            let mut stored = Self::default();
+            let mut after = Sequence::new(0);
+            loop {
+                let page = limited(store.load(key, Load::all().after(after))).await?;
+                for entry in &page.entries {
+                    stored.occurrences.count(entry);
+                    stored.summary.add(entry);
+                    let position = stored.positions.entry(entry.subpath.clone()).or_default();
+                    if entry.text.starts_with(METADATA) {
+                        position.metadata = Some(entry.text.clone());
+                    } else if entry.id.has_uuid() {
+                        (position.last, position.skipped) = (Some(entry.id.clone()), 0);
+                    } else if entry.id.occurrence().is_some() {
+                        position.skipped += 1;
+                    }
+                }
+                match page.entries.last() {
+                    Some(last) if page.more && last.sequence > after => after = last.sequence,
+                    _ => return Ok(stored),
                 }
             }
-            match page.entries.last() {
-                Some(last) if page.more && last.sequence > after => after = last.sequence,
-                _ => return Ok(stored),
-            }
-        }
+        })
     }
 }
 
 impl Target {
     /// Returns the session, and claims it first if this run has not claimed it.
-    pub(crate) async fn owned<'a>(
-        &self,
+    pub(crate) fn owned<'a>(
+        &'a self,
         sessions: &'a mut OwnedSessions,
-        key: &SessionKey,
-    ) -> Result<&'a mut OwnedSession, StoreError> {
-        match sessions.0.entry(key.clone()) {
-            Entry::Occupied(session) => Ok(session.into_mut()),
-            Entry::Vacant(vacant) => {
-                let epoch = limited(self.options.store.claim(key)).await?;
-                if let Some(folder) = &self.folder {
-                    folder.claimed(key, epoch).map_err(unnoted)?;
+        key: &'a SessionKey,
+    ) -> StoreFuture<'a, &'a mut OwnedSession> {
+        Box::pin(async move {
+            match sessions.0.entry(key.clone()) {
+                Entry::Occupied(session) => Ok(session.into_mut()),
+                Entry::Vacant(vacant) => {
+                    let epoch = limited(self.options.store.claim(key)).await?;
+                    if let Some(folder) = &self.folder {
+                        folder.claimed(key, epoch).map_err(unnoted)?;
+                    }
+                    Ok(vacant.insert(OwnedSession { epoch, stored: None }))
                 }
-                Ok(vacant.insert(OwnedSession { epoch, stored: None }))
             }
-        }
+        })
     }
 
     /// Stores the missing lines of a file, and returns their number.
-    pub(crate) async fn send_file(
-        &self,
-        sessions: &mut OwnedSessions,
-        file: &LocalFile,
-    ) -> Result<usize, StoreError> {
-        let store = &*self.options.store;
-        let LocalFile { key, subpath, path, metadata } = file;
-        let session = self.owned(sessions, key).await?;
-        let epoch = session.epoch;
-        let Stored { occurrences, summary, positions } = session.stored(store, key).await?;
-        let position = positions.entry(subpath.clone()).or_default();
-        let mut count = 0;
-        loop {
-            let (file, from) = (path.clone(), position.clone());
-            let read = tokio::task::spawn_blocking(move || read_lines(&file, from)).await;
-            let (lines, next) =
-                read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)?;
-            let is_end = lines.is_empty();
-            let metadata = metadata.clone().filter(|_| is_end);
-            let metadata = metadata.filter(|new| position.metadata.as_ref() != Some(new));
-            let texts = lines.into_iter().map(Arc::from).chain(metadata.clone());
-            let entries: Vec<NewEntry> = texts
-                .filter_map(|text: Arc<str>| {
-                    // A line that a crash damaged is not an entry; the store could not return it.
-                    let entry = occurrences.entry(subpath.clone(), text);
-                    entry.inspect_err(|error| tracing::warn!("{path:?}: {error}")).ok()
-                })
-                .collect();
-            if !entries.is_empty() {
-                summary.append(store, key, epoch, &entries).await?;
+    pub(crate) fn send_file<'a>(
+        &'a self,
+        sessions: &'a mut OwnedSessions,
+        file: &'a LocalFile,
+    ) -> StoreFuture<'a, usize> {
+        Box::pin(async move {
+            let store = &*self.options.store;
+            let LocalFile { key, subpath, path, metadata } = file;
+            let session = self.owned(sessions, key).await?;
+            let epoch = session.epoch;
+            let Stored { occurrences, summary, positions } = session.stored(store, key).await?;
+            let position = positions.entry(subpath.clone()).or_default();
+            let mut count = 0;
+            loop {
+                let (file, from) = (path.clone(), position.clone());
+                let (lines, next) = read_files(move || read_lines(&file, from)).await?;
+                let is_end = lines.is_empty();
+                let metadata = metadata.clone().filter(|_| is_end);
+                let metadata = metadata.filter(|new| position.metadata.as_ref() != Some(new));
+                let texts = lines.into_iter().map(Arc::from).chain(metadata.clone());
+                let entries: Vec<NewEntry> = texts
+                    .filter_map(|text: Arc<str>| {
+                        // A line that a crash damaged is not an entry; the store could not return it.
+                        let entry = occurrences.entry(subpath.clone(), text);
+                        entry.inspect_err(|error| tracing::warn!("{path:?}: {error}")).ok()
+                    })
+                    .collect();
+                if !entries.is_empty() {
+                    summary.append(store, key, epoch, &entries).await?;
+                }
+                count += entries.len();
+                *position = Position { metadata: metadata.or(position.metadata.take()), ..next };
+                if is_end {
+                    return Ok(count);
+                }
             }
-            count += entries.len();
-            *position = Position { metadata: metadata.or(position.metadata.take()), ..next };
-            if is_end {
-                return Ok(count);
-            }
-        }
+        })
     }
 }
 
 /// Limits the time of one request.
-pub(crate) async fn limited<T>(
-    request: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
+pub(crate) fn limited<T: 'static>(request: StoreFuture<'_, T>) -> StoreFuture<'_, T> {
+    Box::pin(async move {
+        tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
+    })
 }
 
 pub(crate) fn timed_out() -> StoreError {
@@ -211,6 +218,14 @@ pub(crate) fn timed_out() -> StoreError {
 pub(crate) fn unnoted(error: io::Error) -> StoreError {
     let message = format!("the note of the owner of a session cannot be written: {error}");
     StoreError::new(StoreErrorKind::Unavailable, message).caused_by(error)
+}
+
+/// Reads local transcripts on a blocking thread.
+pub(super) async fn read_files<T: Send + 'static>(
+    read: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let read = tasks::spawn_blocking(&Handle::current(), read).await;
+    read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)
 }
 
 /// Reads the lines of one append after a position, and returns them with the next position. Returns no lines

@@ -1,24 +1,25 @@
 //! Writes a session of a store into a project folder, as transcripts that the CLI can resume.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::SessionStore;
 use super::entry::StoredEntry;
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{Sequence, SessionKey, Subpath};
 use super::request::{EntryPage, Load, LoadScope};
 use super::upload::limited;
+use super::{SessionStore, StoreFuture};
 use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
 use crate::private_file;
+use crate::tasks;
+use crate::tasks::BoxFuture;
 
 /// The start of an entry with the metadata of a subagent, as the CLI writes it.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -42,47 +43,54 @@ pub(crate) struct Written {
 /// the same contents is kept, another one is an error, and existing metadata is kept. Loads page by page,
 /// and needs memory for one page. Dropping the future leaves nothing behind, except for transcripts if it
 /// is dropped at the very end.
-pub(crate) async fn write_session(
-    store: &dyn SessionStore,
-    key: &SessionKey,
-    project_folder: &Path,
-) -> Result<Written, Error> {
-    let mut writer = SessionWriter::new(key.session(), project_folder);
-    writer.load(store, key, LoadScope::All).await?;
-    blocking(move || writer.publish()).await
+pub(crate) fn write_session<'a>(
+    store: &'a dyn SessionStore,
+    key: &'a SessionKey,
+    project_folder: &'a Path,
+) -> BoxFuture<'a, Result<Written, Error>> {
+    Box::pin(async move {
+        let mut writer = SessionWriter::new(key.session(), project_folder);
+        writer.load(store, key, LoadScope::All).await?;
+        blocking(move || writer.publish()).await
+    })
 }
 
 /// Writes one transcript, without metadata, into a file of a private temporary folder. Returns `None` if the
 /// transcript has no entries.
-pub(crate) async fn spool(
-    store: &dyn SessionStore,
-    key: &SessionKey,
-    transcript: LoadScope<'_>,
-) -> Result<Option<(TemporaryFolder, PathBuf)>, Error> {
-    let mut writer = SessionWriter::new(key.session(), &std::env::temp_dir());
-    writer.load(store, key, transcript).await?;
-    let SessionWriter { temporary, transcripts, .. } = writer;
-    let number = transcripts.values().find(|file| file.has_lines).map(|file| file.number);
-    Ok(temporary.zip(number).map(|(folder, number)| {
-        let path = folder.lines(number);
-        (folder, path)
-    }))
+pub(crate) fn spool<'a>(
+    store: &'a dyn SessionStore,
+    key: &'a SessionKey,
+    transcript: LoadScope<'a>,
+) -> BoxFuture<'a, Result<Option<(TemporaryFolder, PathBuf)>, Error>> {
+    Box::pin(async move {
+        let mut writer = SessionWriter::new(key.session(), &std::env::temp_dir());
+        writer.load(store, key, transcript).await?;
+        let SessionWriter { temporary, transcripts, .. } = writer;
+        let number =
+            transcripts.iter().find(|(_, file)| file.has_lines).map(|(_, file)| file.number);
+        Ok(temporary.zip(number).map(|(folder, number)| {
+            let path = folder.lines(number);
+            (folder, path)
+        }))
+    })
 }
 
 /// Loads a page, whose entries must be in order: a store that repeats them would never come to an end.
-pub(crate) async fn load_page(
-    store: &dyn SessionStore,
-    key: &SessionKey,
-    load: Load<'_>,
-) -> Result<EntryPage, StoreError> {
-    let page = limited(store.load(key, load)).await?;
-    let mut before = load.after;
-    let mut is_sorted = !(page.more && page.entries.is_empty());
-    for entry in &page.entries {
-        is_sorted &= entry.sequence > before;
-        before = entry.sequence;
-    }
-    if is_sorted { Ok(page) } else { Err(out_of_order()) }
+pub(crate) fn load_page<'a>(
+    store: &'a dyn SessionStore,
+    key: &'a SessionKey,
+    load: Load<'a>,
+) -> StoreFuture<'a, EntryPage> {
+    Box::pin(async move {
+        let page = limited(store.load(key, load)).await?;
+        let mut before = load.after;
+        let mut is_sorted = !(page.more && page.entries.is_empty());
+        for entry in &page.entries {
+            is_sorted &= entry.sequence > before;
+            before = entry.sequence;
+        }
+        if is_sorted { Ok(page) } else { Err(out_of_order()) }
+    })
 }
 
 pub(crate) fn out_of_order() -> StoreError {
@@ -125,11 +133,8 @@ pub(crate) fn exists(id: &SessionId, path: &Path) -> Error {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let task = require_runtime()?.spawn_blocking(work);
-    task.await.map_err(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => errors::runtime_gone(),
-    })?
+    let runtime = require_runtime()?;
+    tasks::joined(tasks::spawn_blocking(&runtime, work).await)?
 }
 
 /// Transcripts that are being written.
@@ -137,7 +142,8 @@ struct SessionWriter {
     id: SessionId,
     folder: PathBuf,
     temporary: Option<TemporaryFolder>,
-    transcripts: BTreeMap<Option<Subpath>, TranscriptFile>,
+    /// Sorted by subpath.
+    transcripts: Vec<(Option<Subpath>, TranscriptFile)>,
     written: Written,
 }
 
@@ -163,7 +169,7 @@ impl SessionWriter {
             id: id.clone(),
             folder: folder.to_owned(),
             temporary: None,
-            transcripts: BTreeMap::new(),
+            transcripts: Vec::new(),
             written: Written::default(),
         }
     }
@@ -193,9 +199,12 @@ impl SessionWriter {
 
     /// Adds entries to the temporary files.
     fn add(&mut self, entries: &[StoredEntry]) -> Result<(), Error> {
-        let mut additions: BTreeMap<&Option<Subpath>, Addition> = BTreeMap::new();
+        // By the number of the transcript.
+        let mut additions: Vec<Addition> = Vec::new();
         for entry in entries {
-            let addition = additions.entry(&entry.subpath).or_default();
+            let number = self.number(entry.subpath.as_ref());
+            additions.resize_with(additions.len().max(number + 1), Addition::default);
+            let addition = &mut additions[number];
             let metadata = entry.subpath.as_ref().and_then(|_| metadata_of(&entry.text));
             match metadata {
                 Some(metadata) => addition.metadata = Some(metadata.into_owned()),
@@ -209,17 +218,15 @@ impl SessionWriter {
             Some(temporary) => temporary,
             None => self.temporary.insert(TemporaryFolder::create(&self.folder, &self.id)?),
         };
-        for (subpath, addition) in additions {
-            let number = self.transcripts.len();
-            let file = TranscriptFile { number, has_lines: false, has_metadata: false };
-            let file = self.transcripts.entry(subpath.clone()).or_insert(file);
+        for (_, file) in &mut self.transcripts {
+            let Some(addition) = additions.get(file.number) else { continue };
             if !addition.lines.is_empty() {
                 let path = temporary.lines(file.number);
                 append(&path, file.has_lines, &addition.lines)
                     .map_err(|error| errors::io("write", &path, error))?;
                 file.has_lines = true;
             }
-            if let Some(metadata) = addition.metadata {
+            if let Some(metadata) = &addition.metadata {
                 let path = temporary.metadata(file.number);
                 fs::remove_file(&path)
                     .or_else(|error| if file.has_metadata { Err(error) } else { Ok(()) })
@@ -231,9 +238,26 @@ impl SessionWriter {
         Ok(())
     }
 
+    /// Returns the number of a transcript, which is new if the subpath is.
+    fn number(&mut self, subpath: Option<&Subpath>) -> usize {
+        let found = self.transcripts.binary_search_by(|(known, _)| known.as_ref().cmp(&subpath));
+        let place = found.unwrap_or_else(|place| {
+            let number = self.transcripts.len();
+            let file = TranscriptFile { number, has_lines: false, has_metadata: false };
+            self.transcripts.insert(place, (subpath.cloned(), file));
+            place
+        });
+        self.transcripts[place].1.number
+    }
+
+    fn main(&self) -> Option<&TranscriptFile> {
+        let (subpath, file) = self.transcripts.first()?;
+        subpath.is_none().then_some(file)
+    }
+
     /// Gives all files their names.
     fn publish(self) -> Result<Written, Error> {
-        let has_main = self.transcripts.get(&None).is_some_and(|main| main.has_lines);
+        let has_main = self.main().is_some_and(|main| main.has_lines);
         let Some(temporary) = self.temporary.as_ref().filter(|_| has_main) else {
             return Ok(Written::default());
         };
@@ -254,7 +278,7 @@ impl SessionWriter {
         created: &mut Vec<PathBuf>,
     ) -> Result<(), Error> {
         let main = self.folder.join(format!("{}.jsonl", self.id));
-        let main_lines = self.transcripts.get(&None).map(|file| temporary.lines(file.number));
+        let main_lines = self.main().map(|file| temporary.lines(file.number));
         if let Some(lines) = &main_lines {
             // Before the other transcripts, which are of no use without this one.
             self.check_target(lines, &main)?;

@@ -13,6 +13,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 
 use super::pipe::OutputPipe;
 use crate::process::{Alarm, Process, Spec, Started};
+use crate::tasks::BoxFuture;
 
 /// The maximum number of bytes that are read; the rest of the output is discarded.
 const MAX_BYTES: usize = 64 * 1024;
@@ -45,24 +46,26 @@ pub(crate) struct Output {
 ///
 /// # Errors
 /// When the program cannot be started.
-pub(crate) async fn output(
+pub(crate) fn output(
     spec: &Spec,
     timeout: Duration,
     is_answer: fn(&str) -> bool,
-) -> io::Result<Output> {
-    let deadline = Instant::now() + timeout;
-    let Some(started) = before(deadline, start(spec)).await? else {
-        return Ok(Output { stdout: String::new(), exit: None, timed_out: true });
-    };
-    let mut capture = Capture::new(started?, is_answer)?;
-    let timed_out = before(deadline, poll_fn(|cx| capture.poll(cx))).await?.is_none();
-    if timed_out {
-        capture.process.shut_down(ShutdownStep::Terminate);
-    }
-    Ok(Output {
-        stdout: String::from_utf8_lossy(&capture.stdout).into_owned(),
-        exit: capture.process.exit_status(),
-        timed_out,
+) -> BoxFuture<'_, io::Result<Output>> {
+    Box::pin(async move {
+        let deadline = Instant::now() + timeout;
+        let Some(started) = before(deadline, start(spec)).await? else {
+            return Ok(Output { stdout: String::new(), exit: None, timed_out: true });
+        };
+        let mut capture = Capture::new(started?, is_answer)?;
+        let timed_out = before(deadline, poll_fn(|cx| capture.poll(cx))).await?.is_none();
+        if timed_out {
+            capture.process.shut_down(ShutdownStep::Terminate);
+        }
+        Ok(Output {
+            stdout: String::from_utf8_lossy(&capture.stdout).into_owned(),
+            exit: capture.process.exit_status(),
+            timed_out,
+        })
     })
 }
 

@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::node::{Entry, Node, Value, Wrong};
+use crate::sort;
 
 /// Parses a TOML text, or returns every syntax error.
 pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
@@ -16,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
         .map(|error| Wrong::new(start(error.span()), format!("invalid TOML: {}", error.message())))
         .collect();
     // In the order of the text.
-    wrong.sort_by_key(|wrong| wrong.at);
+    sort::sort_by_key(&mut wrong, |wrong| wrong.at);
     if wrong.is_empty() {
         let value = Value::Table(entries(table.get_ref(), &mut wrong));
         if wrong.is_empty() {
@@ -36,7 +37,7 @@ fn entries(table: &DeTable<'_>, wrong: &mut Vec<Wrong>) -> Vec<Entry> {
         })
         .collect();
     // Problems are reported in the order of the text.
-    entries.sort_by_key(|entry| entry.at);
+    sort::sort_by_key(&mut entries, |entry| entry.at);
     entries
 }
 

@@ -1,0 +1,146 @@
+//! Finds or makes the request for a tool call.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use claude_wire::Json;
+use claude_wire::id::{AgentId, SessionId, ToolUseId};
+
+use super::gate::Gate;
+use super::record::{Approval, ApprovalStatus};
+use super::request::{ApprovalId, ApprovalRequest};
+use super::store::ApprovalWrite;
+use super::store_access::{CONFLICT_DELAY, retry};
+use crate::callback::CallbackContext;
+use crate::hook::input::PreToolUseInput;
+use crate::lock::lock;
+use crate::store::{Epoch, StoreError};
+
+/// The parts of the hook input that identify a tool call.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) id: ApprovalId,
+    pub(super) session: SessionId,
+    pub(super) tool_use: ToolUseId,
+    pub(super) tool: String,
+    pub(super) input: Json,
+    pub(super) agent: Option<AgentId>,
+    pub(super) cwd: Option<PathBuf>,
+    pub(super) project: Option<String>,
+}
+
+/// The result of the search for an unused approval.
+enum Found {
+    Usable(Box<Approval>),
+    Nothing {
+        /// A call with the same input whose outcome is unknown.
+        repeats: Option<ApprovalId>,
+    },
+}
+
+impl Gate {
+    pub(super) fn identify(&self, call: PreToolUseInput, context: &CallbackContext) -> Option<Call> {
+        let session = call.session_id.or_else(|| context.session_id.clone())?;
+        let tool_use = call.tool_use_id.or_else(|| context.tool_use_id.clone())?;
+        let (tool, input) = (call.tool_name?, call.input?);
+        let folder = call.transcript_path.as_deref().and_then(|path| Path::new(path).parent());
+        let name = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let project = self.project.as_deref().map(str::to_owned).or(name);
+        let id = ApprovalId::derive(&session, &tool_use, &tool, &input);
+        let cwd = call.cwd.map(PathBuf::from);
+        Some(Call { id, session, tool_use, tool, input, agent: call.agent_id, cwd, project })
+    }
+
+    /// Returns the approval of a call: its own one, an unused one for the same tool and input, or a new one.
+    pub(super) async fn request(
+        &self,
+        call: &Call,
+        epoch: Epoch,
+        expires_after: Option<Duration>,
+    ) -> Result<Approval, StoreError> {
+        let _one_at_a_time = self.requests.lock().await;
+        loop {
+            let (own, now) = self.read(&call.id).await?;
+            let new = |repeats| self.new_request(call, now, expires_after, repeats);
+            let (approval, replaces) = match own {
+                Some(own) => match own.renew(new(None)) {
+                    Some(renewed) => (renewed, Some(own.version())),
+                    None => return Ok(own),
+                },
+                None => match self.find(call, epoch).await? {
+                    Found::Usable(approval) => return Ok(*approval),
+                    Found::Nothing { repeats } => (Approval::new(new(repeats)), None),
+                },
+            };
+            let write = ApprovalWrite { approval: &approval, replaces, epoch: Some(epoch) };
+            // Otherwise another host was faster, or an earlier try was stored.
+            if retry(|| self.store().write_approval(write)).await? {
+                return Ok(approval);
+            }
+            tokio::time::sleep(CONFLICT_DELAY).await;
+        }
+    }
+
+    fn new_request(
+        &self,
+        call: &Call,
+        now: u64,
+        expires_after: Option<Duration>,
+        repeats: Option<ApprovalId>,
+    ) -> ApprovalRequest {
+        let expiry = |after: Duration| {
+            now.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
+        };
+        ApprovalRequest {
+            id: call.id.clone(),
+            scope: self.approvals().scope().to_owned(),
+            session_id: call.session.clone(),
+            project: call.project.clone(),
+            cwd: call.cwd.clone(),
+            tool_use_id: call.tool_use.clone(),
+            tool_name: call.tool.clone(),
+            input: call.input.clone(),
+            agent_id: call.agent.clone(),
+            requested_at_ms: now,
+            expires_at_ms: expires_after.map(expiry),
+            repeats,
+        }
+    }
+
+    /// Looks for an unused approval of another call with the same tool and input.
+    async fn find(&self, call: &Call, epoch: Epoch) -> Result<Found, StoreError> {
+        let is_same = |approval: &&Approval| approval.request.is_for(&call.tool, &call.input);
+        let (reserved, mut repeats) = {
+            let turn = lock(&self.turn);
+            let lost = turn.lost.iter().chain(&turn.reported).find(is_same);
+            (
+                turn.deferred.as_ref().map(|(_, id)| id.clone()),
+                lost.map(|lost| lost.request.id.clone()),
+            )
+        };
+        let mut pending = None;
+        let (open, now) = self.open(&call.session).await?;
+        for approval in open {
+            // An expired request is for the call that made it.
+            if !is_same(&&approval) || self.replace(&approval, |it| it.expire(now)).await?.is_some()
+            {
+                continue;
+            }
+            match approval.status {
+                // The deferred call is replayed and uses it itself.
+                _ if Some(&approval.request.id) == reserved.as_ref() => {}
+                ApprovalStatus::Decided => return Ok(Found::Usable(Box::new(approval))),
+                ApprovalStatus::Pending => pending = pending.or(Some(approval)),
+                _ => {
+                    if let Some(lost) = self.lose(&approval, epoch).await? {
+                        repeats = Some(lost.request.id);
+                    }
+                }
+            }
+        }
+        Ok(match pending {
+            Some(approval) => Found::Usable(Box::new(approval)),
+            None => Found::Nothing { repeats },
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! Approvals in the memory of this process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::Notify;
+
+use super::record::{Approval, ApprovalStatus};
+use super::request::ApprovalId;
+use super::store::{
+    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStore, ApprovalWrite,
+};
+use crate::id::SessionId;
+use crate::lock::lock;
+use crate::store::{Epoch, MemoryStore, StoreError, StoreFuture, now_ms};
+
+/// The approvals of a [`MemoryStore`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryApprovals {
+    table: Arc<Mutex<Table>>,
+    changed: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    epochs: HashMap<(String, SessionId), Epoch>,
+    /// In the order of their positions.
+    approvals: Vec<Approval>,
+}
+
+impl Table {
+    fn claim(&mut self, scope: &str, session: &SessionId) -> Epoch {
+        let epoch = self.epochs.entry((scope.to_owned(), session.clone())).or_default();
+        *epoch = Epoch::new(epoch.get() + 1);
+        *epoch
+    }
+
+    fn write(&mut self, write: &ApprovalWrite<'_>) -> Result<bool, StoreError> {
+        let request = &write.approval.request;
+        if let Some(epoch) = write.epoch {
+            let session = (request.scope.clone(), request.session_id.clone());
+            let current = self.epochs.get(&session).copied().unwrap_or_default();
+            if epoch != current {
+                let session = &request.session_id;
+                return Err(StoreError::approvals_superseded(session, epoch, current));
+            }
+        }
+        let is_same = |stored: &&mut Approval| {
+            stored.request.id == request.id && stored.request.scope == request.scope
+        };
+        let stored = self.approvals.iter_mut().find(is_same);
+        match (stored, write.replaces) {
+            (Some(stored), Some(version)) if stored.version() == version => {
+                *stored = write.approval.clone();
+            }
+            (None, None) => self.approvals.push(write.approval.clone()),
+            _ => return Ok(false),
+        }
+        // A renewed request has another time.
+        self.approvals.sort_by_cached_key(ApprovalPosition::of);
+        Ok(true)
+    }
+
+    fn list(&self, list: &ApprovalList<'_>) -> ApprovalPage {
+        let is_listed = |approval: &&Approval| {
+            let ApprovalList { scope, filter, after, .. } = *list;
+            approval.request.scope == scope
+                && after.is_none_or(|after| ApprovalPosition::of(approval) > *after)
+                && match filter {
+                    ApprovalFilter::Id(id) => approval.request.id == *id,
+                    ApprovalFilter::OpenOf(session) => {
+                        approval.request.session_id == *session && approval.status.is_open()
+                    }
+                    ApprovalFilter::Pending => approval.status == ApprovalStatus::Pending,
+                }
+        };
+        let mut found = self.approvals.iter().filter(is_listed);
+        let approvals: Vec<Approval> = found.by_ref().take(list.limit.max(1)).cloned().collect();
+        ApprovalPage::new(approvals, found.next().is_some(), now_ms())
+    }
+}
+
+impl ApprovalStore for MemoryStore {
+    fn claim_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, Epoch> {
+        Box::pin(async move { Ok(lock(&self.approvals.table).claim(scope, session)) })
+    }
+
+    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let written = lock(&self.approvals.table).write(&write)?;
+            self.approvals.changed.notify_waiters();
+            Ok(written)
+        })
+    }
+
+    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+        Box::pin(async move { Ok(lock(&self.approvals.table).list(&list)) })
+    }
+
+    fn approval_changed<'a>(
+        &'a self,
+        scope: &'a str,
+        id: &'a ApprovalId,
+        version: u64,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            loop {
+                // Created before the check, so that a change after the check wakes it.
+                let changed = self.approvals.changed.notified();
+                let list = ApprovalList::new(scope, ApprovalFilter::Id(id));
+                let page = lock(&self.approvals.table).list(&list);
+                if page.approvals.first().is_none_or(|stored| stored.version() != version) {
+                    return Ok(());
+                }
+                changed.await;
+            }
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! Approvals that outlive the process: a tool call becomes a value that any process can decide about, later.
+//!
+//! [`Options::approvals`](crate::Options::approvals) sets an [`ApprovalPolicy`]. A call that needs approval is
+//! stored as an [`Approval`] in an [`ApprovalStore`], and the run waits for the decision. After
+//! [`park_after`](ApprovalPolicy::park_after) the conversation is parked: the turn ends with
+//! [pending approvals](crate::TurnOutcome::approvals), and no process is needed until the decision is made with
+//! [`Approvals::decide`]. [`resume`] continues the conversation, on any machine that can reach the transcript.
+//!
+//! The guide has a [chapter](crate::guide::approvals) with the guarantees.
+
+mod decision;
+mod fields;
+mod gate;
+mod inbox;
+mod matching;
+mod memory;
+mod policy;
+mod record;
+mod request;
+mod resume;
+pub(crate) mod settle;
+mod store;
+mod store_access;
+#[cfg(test)]
+mod tests;
+pub(crate) mod texts;
+
+pub use decision::{Decision, Verdict};
+pub use inbox::{Approvals, DecideError};
+pub use policy::{ApprovalPolicy, ApprovalRule};
+pub use record::{Approval, ApprovalStatus, Refusal};
+pub use request::{ApprovalId, ApprovalRequest};
+pub use resume::resume;
+pub use store::{
+    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStore, ApprovalWrite,
+};
+
+use std::sync::Arc;
+
+use claude_wire::id::ToolUseId;
+use claude_wire::message::{PermissionDenial, ResultMessage};
+
+pub(crate) use gate::Gate;
+pub(crate) use memory::MemoryApprovals;
+
+/// Returns whether approvals are pending.
+pub(crate) fn is_parked(approvals: &[Approval]) -> bool {
+    approvals.iter().any(|approval| approval.status == ApprovalStatus::Pending)
+}
+
+/// Removes calls that wait for their approval from the denials of a result: they are not denied.
+pub(crate) fn without_held(
+    mut result: Arc<ResultMessage>,
+    held: &[ToolUseId],
+) -> Arc<ResultMessage> {
+    let is_held = |denial: &PermissionDenial| {
+        denial.tool_use_id.as_ref().is_some_and(|call| held.contains(call))
+    };
+    if result.permission_denials.iter().any(is_held) {
+        let kept = result.permission_denials.iter().filter(|denial| !is_held(denial)).cloned();
+        let kept: Vec<PermissionDenial> = kept.collect();
+        Arc::make_mut(&mut result).permission_denials = kept.into();
+    }
+    result
+}

@@ -1,0 +1,324 @@
+//! Approvals and their states.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+use serde::{Serialize, Serializer};
+
+use super::decision::Decision;
+use super::fields::Fields;
+use super::request::ApprovalRequest;
+use crate::id::ToolUseId;
+use crate::json_object::JsonObject;
+use crate::store::Epoch;
+
+/// The state of an approval.
+///
+/// ```text
+/// Pending ── decide ──> Decided ── use ──> Started ── result ──> Finished
+///    │                     │                  └── host lost ──> OutcomeUnknown
+///    ├── expiry ──> Expired <── expiry ──┘
+///    └── the call is gone ──> Withdrawn
+/// ```
+///
+/// A denial goes from `Decided` to `Finished` when it is sent to the CLI. A decision that was used for a call that
+/// did not run goes back to `Decided`, and a withdrawn call that is issued again to `Pending`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ApprovalStatus {
+    /// An approver has to decide.
+    Pending,
+    /// The decision was made, and no call has used it yet.
+    Decided,
+    /// The call was allowed and may be running. Its result is not known yet.
+    Started,
+    /// The call has its result, or its denial was delivered.
+    Finished,
+    /// The call was allowed, and the host was lost before its result was known: the tool may have run or not.
+    /// It is never run again without another approval.
+    OutcomeUnknown,
+    /// The request expired. The call is denied.
+    Expired,
+    /// The call will not run: it was interrupted, or denied by another hook.
+    Withdrawn,
+}
+
+impl ApprovalStatus {
+    const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Decided,
+        Self::Started,
+        Self::Finished,
+        Self::OutcomeUnknown,
+        Self::Expired,
+        Self::Withdrawn,
+    ];
+
+    /// Returns the name of the state in snake case, such as `outcome_unknown`. The name does not change.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Decided => "decided",
+            Self::Started => "started",
+            Self::Finished => "finished",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    /// Returns whether the approval can still change: it is pending, decided or started.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Pending | Self::Decided | Self::Started)
+    }
+}
+
+impl fmt::Display for ApprovalStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ApprovalStatus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for ApprovalStatus {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let status = Self::ALL.into_iter().find(|status| status.as_str() == name);
+        status.ok_or_else(|| D::Error::custom(format!("unknown status: {name:?}")))
+    }
+}
+
+/// A request for approval, its state and its decision: the record that an
+/// [`ApprovalStore`](super::ApprovalStore) keeps.
+///
+/// Serializes as one JSON object; fields without a value are left out.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Approval {
+    /// The request.
+    pub request: ApprovalRequest,
+    /// The state.
+    pub status: ApprovalStatus,
+    /// The decision.
+    pub decision: Option<Decision>,
+    /// The time of the decision in milliseconds since the Unix epoch, on the clock of the store.
+    pub decided_at_ms: Option<u64>,
+    /// Whether the turn that made the request has ended: the conversation has to be resumed to use the decision.
+    /// False while the run waits, and also if the host was lost meanwhile.
+    pub is_parked: bool,
+    /// The epoch of the run that started the call.
+    pub(super) started_in: Option<Epoch>,
+    /// The call that was started: the requested one, or a later one with the same input.
+    pub(super) started_for: Option<ToolUseId>,
+    /// Counts the changes; a store compares it.
+    pub(super) version: u64,
+}
+
+/// Why a decision was not accepted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The approval was decided before.
+    AlreadyDecided(Decision),
+    /// The request expired.
+    Expired,
+    /// The call will not run: it was interrupted, or denied by another hook.
+    Withdrawn,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AlreadyDecided(decision) => {
+                let verdict = if decision.is_allowed() { "allowed" } else { "denied" };
+                write!(f, "the tool call was already {verdict} by {:?}", decision.by())
+            }
+            Self::Expired => f.write_str("the request for approval expired"),
+            Self::Withdrawn => f.write_str("the tool call was interrupted or denied by a hook"),
+        }
+    }
+}
+
+/// What a call gets from an approval.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Use {
+    /// The approval is still pending.
+    Pending,
+    /// The decision applies, after this change is stored.
+    Decision(Decision, Approval),
+    /// The request has expired, after this change is stored.
+    Expired(Approval),
+    /// The decision was used before.
+    Used,
+}
+
+impl Approval {
+    pub(super) fn new(request: ApprovalRequest) -> Self {
+        Self {
+            request,
+            status: ApprovalStatus::Pending,
+            decision: None,
+            decided_at_ms: None,
+            is_parked: false,
+            started_in: None,
+            started_for: None,
+            version: 1,
+        }
+    }
+
+    /// Returns whether the request has expired, on the clock of the store.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        match self.status {
+            ApprovalStatus::Pending | ApprovalStatus::Decided => self.request.is_expired(now_ms),
+            status => status == ApprovalStatus::Expired,
+        }
+    }
+
+    /// Returns the number of changes; a store compares it.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn with_status(&self, status: ApprovalStatus) -> Self {
+        Self { status, version: self.version + 1, ..self.clone() }
+    }
+
+    /// Decides. Only the first decision before the expiry is accepted.
+    pub(super) fn decide(&self, decision: Decision, now_ms: u64) -> Result<Self, Refusal> {
+        match (&self.decision, self.status) {
+            (Some(earlier), _) => Err(Refusal::AlreadyDecided(earlier.clone())),
+            _ if self.is_expired(now_ms) => Err(Refusal::Expired),
+            (None, ApprovalStatus::Pending) => {
+                let decided = self.with_status(ApprovalStatus::Decided);
+                Ok(Self { decision: Some(decision), decided_at_ms: Some(now_ms), ..decided })
+            }
+            (None, _) => Err(Refusal::Withdrawn),
+        }
+    }
+
+    /// Uses the decision for a call, in the run with this epoch. A decision is used at most once.
+    pub(super) fn consume(&self, call: &ToolUseId, epoch: Epoch, now_ms: u64) -> Use {
+        match (self.status, &self.decision) {
+            _ if self.is_expired(now_ms) => {
+                Use::Expired(self.expire(now_ms).unwrap_or_else(|| self.clone()))
+            }
+            (ApprovalStatus::Decided, Some(decision)) if decision.is_allowed() => {
+                let started = self.with_status(ApprovalStatus::Started);
+                let (started_in, started_for) = (Some(epoch), Some(call.clone()));
+                Use::Decision(decision.clone(), Self { started_in, started_for, ..started })
+            }
+            (ApprovalStatus::Decided, Some(decision)) => {
+                Use::Decision(decision.clone(), self.with_status(ApprovalStatus::Finished))
+            }
+            // A denial can be repeated: nothing runs.
+            (ApprovalStatus::Finished, Some(decision)) if !decision.is_allowed() => {
+                Use::Decision(decision.clone(), self.clone())
+            }
+            (ApprovalStatus::Pending, _) => Use::Pending,
+            _ => Use::Used,
+        }
+    }
+
+    /// Returns whether this call used the decision, in the run with this epoch.
+    pub(super) fn is_used_by(&self, call: &ToolUseId, epoch: Epoch) -> bool {
+        self.status == ApprovalStatus::Started
+            && self.started_in == Some(epoch)
+            && self.started_for.as_ref() == Some(call)
+    }
+
+    /// Records that the request expired.
+    pub(super) fn expire(&self, now_ms: u64) -> Option<Self> {
+        let is_new = self.status != ApprovalStatus::Expired && self.is_expired(now_ms);
+        is_new.then(|| self.with_status(ApprovalStatus::Expired))
+    }
+
+    /// Gives the decision back: the run used it for this call, and did not tell the CLI.
+    pub(super) fn release(&self, call: &ToolUseId, epoch: Epoch) -> Option<Self> {
+        let (started_in, started_for) = (None, None);
+        let is_used = self.is_used_by(call, epoch);
+        is_used.then(|| Self {
+            started_in,
+            started_for,
+            ..self.with_status(ApprovalStatus::Decided)
+        })
+    }
+
+    /// Records the result of the call, in the run that started it.
+    pub(super) fn finish(&self, epoch: Epoch) -> Option<Self> {
+        let is_own = self.status == ApprovalStatus::Started && self.started_in == Some(epoch);
+        is_own.then(|| self.with_status(ApprovalStatus::Finished))
+    }
+
+    /// Records that the host that started the call is gone, if that was an earlier one.
+    pub(super) fn lose(&self, epoch: Epoch) -> Option<Self> {
+        let is_earlier = self.started_in.is_some_and(|started| started < epoch);
+        let is_lost = self.status == ApprovalStatus::Started && is_earlier;
+        is_lost.then(|| self.with_status(ApprovalStatus::OutcomeUnknown))
+    }
+
+    /// Records that the call will not run.
+    pub(super) fn withdraw(&self) -> Option<Self> {
+        (self.status == ApprovalStatus::Pending)
+            .then(|| self.with_status(ApprovalStatus::Withdrawn))
+    }
+
+    /// Requests the approval of a withdrawn call again.
+    pub(super) fn renew(&self, request: ApprovalRequest) -> Option<Self> {
+        let is_withdrawn = self.status == ApprovalStatus::Withdrawn;
+        let is_parked = false;
+        is_withdrawn.then(|| Self {
+            request,
+            is_parked,
+            ..self.with_status(ApprovalStatus::Pending)
+        })
+    }
+
+    /// Records that a run waits for the decision again.
+    pub(super) fn unpark(&self) -> Option<Self> {
+        let is_parked = self.status == ApprovalStatus::Pending && self.is_parked;
+        is_parked.then(|| Self { is_parked: false, ..self.with_status(self.status) })
+    }
+
+    /// Records that the run no longer waits for the decision.
+    pub(super) fn park(&self) -> Option<Self> {
+        let is_waiting = matches!(self.status, ApprovalStatus::Pending | ApprovalStatus::Decided)
+            && !self.is_parked;
+        is_waiting.then(|| Self { is_parked: true, ..self.with_status(self.status) })
+    }
+}
+
+impl Serialize for Approval {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "approval")?;
+        object.field("request", &self.request)?;
+        object.field("status", &self.status)?;
+        object.optional("decision", self.decision.as_ref())?;
+        object.optional("decided_at_ms", self.decided_at_ms.as_ref())?;
+        object.field("is_parked", &self.is_parked)?;
+        object.optional("started_in", self.started_in.as_ref())?;
+        object.optional("started_for", self.started_for.as_ref())?;
+        object.field("version", &self.version)?;
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Approval {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = Fields::read(deserializer)?;
+        Ok(Self {
+            request: fields.required("request")?,
+            status: fields.required("status")?,
+            decision: fields.optional("decision")?,
+            decided_at_ms: fields.optional("decided_at_ms")?,
+            is_parked: fields.required("is_parked")?,
+            started_in: fields.optional("started_in")?.map(Epoch::new),
+            started_for: fields.optional("started_for")?,
+            version: fields.required("version")?,
+        })
+    }
+}

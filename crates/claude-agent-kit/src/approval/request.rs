@@ -1,0 +1,197 @@
+//! Requests for the approval of a tool call.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use claude_wire::id::{AgentId, SessionId, ToolUseId};
+use claude_wire::{Json, ToolInput};
+use serde::de::{Deserialize, Deserializer};
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+use super::fields::Fields;
+use crate::json_object::JsonObject;
+use crate::store::{SessionKey, StoreError};
+
+/// The namespace of approval IDs. Changing it would detach pending approvals from their calls.
+const NAMESPACE: Uuid = Uuid::from_u128(0x1f0b_62d7_90a4_4a0e_b7c5_5d2e_3a4c_8f61);
+
+/// The ID of an approval: a UUID that is derived from the session and the tool call.
+///
+/// The same call of the same session always has the same ID; a call with another input has another one.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApprovalId(Arc<str>);
+
+impl ApprovalId {
+    /// Reads an ID, for example from a URL.
+    ///
+    /// # Errors
+    /// Fails if the text is not a UUID.
+    pub fn parse(text: &str) -> Result<Self, StoreError> {
+        let shown = || text.chars().take(64).collect::<String>();
+        let uuid = Uuid::try_parse(text).map_err(|_| {
+            StoreError::rejected(format!("{:?} is not an approval ID; help: pass a UUID", shown()))
+        })?;
+        Ok(Self::of(uuid))
+    }
+
+    fn of(uuid: Uuid) -> Self {
+        Self(uuid.to_string().into())
+    }
+
+    pub(super) fn derive(
+        session: &SessionId,
+        tool_use: &ToolUseId,
+        tool: &str,
+        input: &Json,
+    ) -> Self {
+        // JSON separates the parts unambiguously.
+        let parts = [session.as_str(), tool_use.as_str(), tool, &canonical(input)];
+        let text = serde_json::to_string(&parts).unwrap_or_default();
+        Self::of(Uuid::new_v5(&NAMESPACE, text.as_bytes()))
+    }
+
+    /// Returns the ID as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ApprovalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ApprovalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl Serialize for ApprovalId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ApprovalId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Returns the text of a value with its keys sorted and without insignificant spaces, so that equal inputs have
+/// equal texts. Text that cannot be parsed is used as it is.
+pub(super) fn canonical(input: &Json) -> String {
+    let sorted = input.deserialize::<serde_json::Value>().map(sort_keys);
+    sorted.map_or_else(|_| input.text().to_owned(), |value| value.to_string())
+}
+
+/// Sorts keys: another crate may switch on the feature of `serde_json` that keeps their order.
+fn sort_keys(value: serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.into_iter().collect();
+            fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            fields.into_iter().map(|(name, value)| (name, sort_keys(value))).collect()
+        }
+        serde_json::Value::Array(values) => values.into_iter().map(sort_keys).collect(),
+        other => other,
+    }
+}
+
+/// A tool call that an approver has to decide about: a value that can be stored, sent and read by any process.
+///
+/// Serializes as one JSON object; fields without a value are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// The ID of the approval.
+    pub id: ApprovalId,
+    /// The scope, which the host chooses, such as a tenant.
+    pub scope: String,
+    /// The session that made the call.
+    pub session_id: SessionId,
+    /// The project under which a session store has the session.
+    pub project: Option<String>,
+    /// The working directory of the CLI.
+    pub cwd: Option<PathBuf>,
+    /// The ID of the tool call.
+    pub tool_use_id: ToolUseId,
+    /// The name of the tool.
+    pub tool_name: String,
+    /// The input of the call.
+    pub input: Json,
+    /// The subagent that made the call; `None` for the main conversation.
+    pub agent_id: Option<AgentId>,
+    /// The time of the request in milliseconds since the Unix epoch, on the clock of the store.
+    pub requested_at_ms: u64,
+    /// The time at which the request expires, on the same clock; `None` without an expiry.
+    pub expires_at_ms: Option<u64>,
+    /// An earlier approval of the same call whose outcome is unknown: the tool may have run already.
+    pub repeats: Option<ApprovalId>,
+}
+
+impl ApprovalRequest {
+    /// Reads the input of the tool as a type.
+    pub fn tool_input(&self) -> ToolInput {
+        ToolInput::new(&self.tool_name, &self.input)
+    }
+
+    /// Returns the key under which a session store has the session; `None` without a store.
+    pub fn store_key(&self) -> Option<SessionKey> {
+        SessionKey::new(&self.scope, self.project.as_deref()?, self.session_id.clone()).ok()
+    }
+
+    pub(super) fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms.is_some_and(|expiry| now_ms >= expiry)
+    }
+
+    /// Returns whether a call has this tool and this input.
+    pub(super) fn is_for(&self, tool: &str, input: &Json) -> bool {
+        self.tool_name == tool
+            && (self.input == *input || canonical(&self.input) == canonical(input))
+    }
+}
+
+impl Serialize for ApprovalRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = JsonObject::new(serializer, "approval_request")?;
+        object.field("id", &self.id)?;
+        object.field("scope", &self.scope)?;
+        object.field("session_id", &self.session_id)?;
+        object.optional("project", self.project.as_ref())?;
+        object.optional("cwd", self.cwd.as_ref())?;
+        object.field("tool_use_id", &self.tool_use_id)?;
+        object.field("tool_name", &self.tool_name)?;
+        object.field("input", &self.input)?;
+        object.optional("agent_id", self.agent_id.as_ref())?;
+        object.field("requested_at_ms", &self.requested_at_ms)?;
+        object.optional("expires_at_ms", self.expires_at_ms.as_ref())?;
+        object.optional("repeats", self.repeats.as_ref())?;
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ApprovalRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = Fields::read(deserializer)?;
+        Ok(Self {
+            id: fields.required("id")?,
+            scope: fields.required("scope")?,
+            session_id: fields.required("session_id")?,
+            project: fields.optional("project")?,
+            cwd: fields.optional("cwd")?,
+            tool_use_id: fields.required("tool_use_id")?,
+            tool_name: fields.required("tool_name")?,
+            input: fields.required("input")?,
+            agent_id: fields.optional("agent_id")?,
+            requested_at_ms: fields.required("requested_at_ms")?,
+            expires_at_ms: fields.optional("expires_at_ms")?,
+            repeats: fields.optional("repeats")?,
+        })
+    }
+}

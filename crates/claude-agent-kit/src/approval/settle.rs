@@ -1,0 +1,112 @@
+//! The end of a turn: what its approvals have become.
+
+use claude_wire::id::{SessionId, ToolUseId};
+use claude_wire::message::ResultMessage;
+
+use super::gate::Gate;
+use super::record::{Approval, ApprovalStatus};
+use super::request::ApprovalId;
+use super::texts::settling_failed;
+use crate::lock::lock;
+use crate::store::StoreError;
+use crate::warning::Warning;
+
+/// What a turn left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Settled {
+    /// The approvals that are pending, unused, or have an unknown outcome.
+    pub(crate) approvals: Vec<Approval>,
+    /// The calls that were denied only because they wait for their approval.
+    pub(crate) held: Vec<ToolUseId>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Gate {
+    /// Records the end of a turn: its calls have results, and the run no longer waits for decisions.
+    pub(crate) async fn settle(
+        &self,
+        session: Option<&SessionId>,
+        result: Option<&ResultMessage>,
+        is_stopping: bool,
+    ) -> Settled {
+        let mut settled = Settled::default();
+        let is_touched = lock(&self.turn).is_touched;
+        if let Some(session) = session.filter(|_| is_touched) {
+            match self.settle_session(session, result, is_stopping).await {
+                Ok(approvals) => settled.approvals = approvals,
+                Err(error) => self.warn(settling_failed(&error)),
+            }
+        }
+        let mut turn = lock(&self.turn);
+        let lost = std::mem::take(&mut turn.lost);
+        turn.reported.extend(lost.iter().cloned());
+        settled.approvals.extend(lost);
+        settled.held = turn.held.drain(..).map(|(call, _)| call).collect();
+        settled.warnings.append(&mut turn.warnings);
+        settled
+    }
+
+    async fn settle_session(
+        &self,
+        session: &SessionId,
+        result: Option<&ResultMessage>,
+        is_stopping: bool,
+    ) -> Result<Vec<Approval>, StoreError> {
+        let epoch = self.epoch(session).await?;
+        let (deferred, cancelled, unsent) = {
+            let turn = lock(&self.turn);
+            (turn.deferred.clone(), turn.cancelled.clone(), turn.unsent.clone())
+        };
+        let kept = result.and_then(|result| result.deferred_tool_use.as_ref()?.id.clone());
+        let (mut unused, mut lost) = (Vec::new(), Vec::new());
+        let (open, now) = self.open(session).await?;
+        for approval in open {
+            let is_deferred = |(call, id): &(ToolUseId, ApprovalId)| {
+                *id == approval.request.id && kept.as_ref() != Some(call)
+            };
+            let is_gone = deferred.as_ref().is_some_and(is_deferred)
+                || cancelled.contains(&approval.request.id);
+            // Requests outlive a host that is stopped, for example to be deployed again.
+            if is_gone
+                && !is_stopping
+                && self.replace(&approval, Approval::withdraw).await?.is_some()
+            {
+                continue;
+            }
+            let released = |approval: &Approval| {
+                let own = unsent.iter().filter(|(_, id)| *id == approval.request.id);
+                // A call that another hook deferred did not run either.
+                let is_kept = result.is_some_and(|result| is_deferred_by(result, approval));
+                let mut calls = own.map(|(call, _)| call).chain(kept.iter().filter(|_| is_kept));
+                calls.find_map(|call| approval.release(call, epoch))
+            };
+            let settled = |approval: &Approval| {
+                let ended = released(approval).or_else(|| approval.lose(epoch));
+                // The result of a run that is stopped does not say whether the tool ran.
+                let finish = || if is_stopping { None } else { approval.finish(epoch) };
+                let ended = ended.or_else(finish).or_else(|| approval.park());
+                // Requests of this turn expire at the resume, those of earlier ones now: perhaps no call asks again.
+                ended.or_else(|| approval.expire(now))
+            };
+            let approval = self.replace(&approval, settled).await?.unwrap_or(approval);
+            match approval.status {
+                ApprovalStatus::Pending | ApprovalStatus::Decided => unused.push(approval),
+                ApprovalStatus::OutcomeUnknown => lost.push(approval),
+                _ => {}
+            }
+        }
+        let mut turn = lock(&self.turn);
+        turn.lost.extend(lost);
+        turn.deferred = None;
+        turn.cancelled.clear();
+        turn.unsent.clear();
+        Ok(unused)
+    }
+}
+
+/// Returns whether the call that the turn deferred has the tool and the input of an approval.
+fn is_deferred_by(result: &ResultMessage, approval: &Approval) -> bool {
+    let call = result.deferred_tool_use.as_ref();
+    let parts = call.and_then(|call| Some((call.tool_name.as_deref()?, call.input.as_ref()?)));
+    parts.is_some_and(|(tool, input)| approval.request.is_for(tool, input))
+}

@@ -1,0 +1,215 @@
+//! The trait of approval stores.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::record::Approval;
+use super::request::ApprovalId;
+use crate::id::SessionId;
+use crate::store::{Epoch, StoreFuture};
+
+/// How often a store without notifications is asked for a decision.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Stores approvals, usually beside the sessions: `MemoryStore`, and `SqliteStore` and `PostgresStore` of the
+/// crate `claude-agent-store` store both.
+///
+/// A store keeps each [`Approval`] as one record with a version, and does not interpret it: every change is made
+/// by this crate and is written with [`write_approval`](Self::write_approval), which compares the version.
+///
+/// # Implementing a store
+/// - A write that succeeded is durable. A write that fails with
+///   [`Unavailable`](crate::store::StoreErrorKind::Unavailable) may have been stored or not.
+/// - Approvals serialize with `serde` and are stored as that text. To be listed, a record needs its scope, its
+///   session, its ID, whether it is [pending](crate::approval::ApprovalStatus::Pending) and whether it is
+///   [open](crate::approval::ApprovalStatus::is_open).
+///
+/// The module `conformance` of the crate `claude-agent-store` checks all rules.
+pub trait ApprovalStore: Send + Sync + 'static {
+    /// Takes ownership of the approvals of a session and returns its new epoch, which is greater than all
+    /// earlier ones. The last claimer wins.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached or cannot be written to.
+    fn claim_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, Epoch>;
+
+    /// Stores an approval if the stored one has the version [`ApprovalWrite::replaces`], or does not exist if that
+    /// is `None`. Returns whether the approval was stored.
+    ///
+    /// # Errors
+    /// Fails with [`Superseded`](crate::store::StoreErrorKind::Superseded) if [`ApprovalWrite::epoch`] is not
+    /// the current epoch of the session; comparison and write are one atomic step.
+    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool>;
+
+    /// Returns approvals in the order of their requests, and the time on the clock of the store.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached, or if a record cannot be read.
+    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage>;
+
+    /// Waits until an approval may have another version than this one, or for a short time. The default
+    /// implementation waits for half a second; a store with notifications returns earlier.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached.
+    ///
+    /// # Cancel safety
+    /// Dropping the future has no effect.
+    fn approval_changed<'a>(
+        &'a self,
+        scope: &'a str,
+        id: &'a ApprovalId,
+        version: u64,
+    ) -> StoreFuture<'a, ()> {
+        let _ = (scope, id, version);
+        Box::pin(async {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            Ok(())
+        })
+    }
+}
+
+/// A change of an approval, for [`ApprovalStore::write_approval`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ApprovalWrite<'a> {
+    /// The new record.
+    pub approval: &'a Approval,
+    /// The version that the stored record must have; `None` if it must not exist.
+    pub replaces: Option<u64>,
+    /// The epoch that the session must have; `None` for writes from any host.
+    pub epoch: Option<Epoch>,
+}
+
+impl<'a> ApprovalWrite<'a> {
+    /// Stores a new record.
+    pub fn insert(approval: &'a Approval) -> Self {
+        Self { approval, replaces: None, epoch: None }
+    }
+
+    /// Replaces the record that has the version before that of `approval`.
+    pub fn update(approval: &'a Approval) -> Self {
+        Self { approval, replaces: Some(approval.version.saturating_sub(1)), epoch: None }
+    }
+
+    /// Requires an epoch.
+    #[must_use]
+    pub fn epoch(self, epoch: Epoch) -> Self {
+        Self { epoch: Some(epoch), ..self }
+    }
+}
+
+/// Which approvals to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "a store must support every variant")]
+pub enum ApprovalFilter<'a> {
+    /// The one with this ID.
+    Id(&'a ApprovalId),
+    /// Those of a session that are [open](crate::approval::ApprovalStatus::is_open).
+    OpenOf(&'a SessionId),
+    /// Those of all sessions that are [pending](crate::approval::ApprovalStatus::Pending), including those that have
+    /// expired.
+    Pending,
+}
+
+/// A request for approvals, for [`ApprovalStore::list_approvals`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ApprovalList<'a> {
+    /// The scope.
+    pub scope: &'a str,
+    /// Which approvals to list.
+    pub filter: ApprovalFilter<'a>,
+    /// Continues after this approval; `None` for the first page.
+    pub after: Option<&'a ApprovalPosition>,
+    /// The maximum number of approvals; at least 1.
+    pub limit: usize,
+}
+
+impl<'a> ApprovalList<'a> {
+    /// Lists the first 100 approvals of a scope.
+    pub fn new(scope: &'a str, filter: ApprovalFilter<'a>) -> Self {
+        Self { scope, filter, after: None, limit: 100 }
+    }
+
+    /// Continues after an approval.
+    #[must_use]
+    pub fn after(self, after: Option<&'a ApprovalPosition>) -> Self {
+        Self { after, ..self }
+    }
+
+    /// Sets the maximum number of approvals.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+/// The position of an approval in a list: the time of its request, then its ID.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct ApprovalPosition {
+    /// The time of the request, in milliseconds since the Unix epoch.
+    pub requested_at_ms: u64,
+    /// The ID.
+    pub id: ApprovalId,
+}
+
+impl ApprovalPosition {
+    /// Returns the position of an approval.
+    pub fn of(approval: &Approval) -> Self {
+        let request = &approval.request;
+        Self { requested_at_ms: request.requested_at_ms, id: request.id.clone() }
+    }
+}
+
+/// A page of approvals.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ApprovalPage {
+    /// The approvals, in the order of their requests.
+    pub approvals: Vec<Approval>,
+    /// Whether more approvals follow.
+    pub more: bool,
+    /// The time in milliseconds since the Unix epoch, on the clock of the store.
+    pub now_ms: u64,
+}
+
+impl ApprovalPage {
+    /// Creates a page.
+    pub fn new(approvals: Vec<Approval>, more: bool, now_ms: u64) -> Self {
+        Self { approvals, more, now_ms }
+    }
+}
+
+/// A shared store is a store.
+impl<S: ApprovalStore + ?Sized> ApprovalStore for Arc<S> {
+    fn claim_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, Epoch> {
+        (**self).claim_approvals(scope, session)
+    }
+
+    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+        (**self).write_approval(write)
+    }
+
+    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+        (**self).list_approvals(list)
+    }
+
+    fn approval_changed<'a>(
+        &'a self,
+        scope: &'a str,
+        id: &'a ApprovalId,
+        version: u64,
+    ) -> StoreFuture<'a, ()> {
+        (**self).approval_changed(scope, id, version)
+    }
+}

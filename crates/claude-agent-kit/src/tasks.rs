@@ -1,0 +1,61 @@
+//! Spawns tasks. tokio's code for a task is compiled for each type of future or closure; boxed ones share it.
+
+use std::any::Any;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinHandle};
+use tracing::{Instrument as _, Span};
+
+use crate::error::Result;
+use crate::history::errors;
+
+/// A future whose code is compiled once, and not wherever it is awaited.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A value of any type, which [`unboxed`] returns.
+pub(crate) type Boxed = Box<dyn Any + Send>;
+
+/// Spawns a task in a span.
+pub(crate) fn spawn(runtime: &Handle, span: Span, task: BoxFuture<'static, ()>) -> JoinHandle<()> {
+    runtime.spawn(task.instrument(span))
+}
+
+/// Runs a function on a blocking thread.
+pub(crate) fn spawn_blocking<T: Send + 'static>(
+    runtime: &Handle,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> BlockingTask<T> {
+    let work: Box<dyn FnOnce() -> Boxed + Send> = Box::new(move || Box::new(work()));
+    BlockingTask { task: runtime.spawn_blocking(work), result: PhantomData }
+}
+
+/// Returns the value in a box of its type.
+pub(crate) fn unboxed<T: 'static>(value: Boxed) -> T {
+    *value.downcast().expect("the box was created with this type")
+}
+
+/// Waits for the result of a function on a blocking thread.
+pub(crate) struct BlockingTask<T> {
+    task: JoinHandle<Boxed>,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Future for BlockingTask<T> {
+    type Output = std::result::Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.task).poll(context).map_ok(unboxed)
+    }
+}
+
+/// Returns the result of a blocking task, and continues its panic.
+pub(crate) fn joined<T>(result: std::result::Result<T, JoinError>) -> Result<T> {
+    result.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => errors::runtime_gone(),
+    })
+}
