@@ -1,7 +1,8 @@
 //! Session stores for [`claude_agent_kit`]: conversations that survive the machine they run on.
 //!
-//! A [`SessionStore`](claude_agent_kit::store::SessionStore) keeps the transcripts of sessions. This crate has
-//! implementations of the trait, each with its own feature:
+//! A [`SessionStore`](claude_agent_kit::store::SessionStore) keeps the transcripts of sessions, and an
+//! [`ApprovalStore`](claude_agent_kit::approval::ApprovalStore) the approvals of tool calls. This crate has
+//! implementations of both traits, each with its own feature:
 //!
 //! | item | feature | default |
 //! |---|---|---|
@@ -14,8 +15,12 @@
     doc = "| [`PostgresStore`]: a PostgreSQL database, for any number of hosts | `postgres` | no |"
 )]
 #![cfg_attr(
+    feature = "s3",
+    doc = "| [`S3Store`]: S3-compatible object storage, for any number of hosts | `s3` | no |"
+)]
+#![cfg_attr(
     feature = "encryption",
-    doc = "| [`Encrypted`]: encrypts the entries of another store | `encryption` | no |"
+    doc = "| [`Encrypted`]: encrypts the entries and approvals of another store | `encryption` | no |"
 )]
 #![cfg_attr(
     feature = "conformance",
@@ -24,15 +29,23 @@
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod approvals;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "encryption")]
 mod encryption;
+#[cfg(any(feature = "postgres", feature = "s3"))]
+pub mod guide;
 #[cfg(test)]
-#[cfg(all(feature = "encryption", feature = "postgres", feature = "sqlite"))]
+#[cfg(all(feature = "encryption", feature = "postgres", feature = "s3", feature = "sqlite"))]
 mod messages;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -40,6 +53,8 @@ mod sqlite;
 pub use encryption::{Encrypted, EncryptionKey, Keyring};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "s3")]
+pub use s3::{S3Options, S3Store};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
 

@@ -1,6 +1,7 @@
 //! Keeps `docs/messages-store.md` current: the list of all texts of errors, rendered by the functions that
 //! create them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use claude_agent_kit::SessionId;
 use claude_agent_kit::store::StoreError;
 
-use crate::{encryption, postgres, sqlite};
+use crate::{approvals, encryption, postgres, s3, sqlite};
 
 const INTRODUCTION: &str = "\
 # Messages of claude-agent-store
@@ -67,6 +68,43 @@ fn postgres_errors() -> Vec<StoreError> {
     list
 }
 
+fn s3_errors() -> Vec<StoreError> {
+    use s3::errors;
+
+    let target = "\"s3.example.com/agents/sessions\"";
+    let reports = [
+        (404, "NoSuchBucket", "The specified bucket does not exist"),
+        (403, "RequestTimeTooSkewed", "The difference between the times is too large"),
+        (507, "XMinioStorageFull", "Storage backend has reached its minimum free drive threshold"),
+        (501, "NotImplemented", "A header is not implemented"),
+        (301, "PermanentRedirect", "The bucket must be addressed using another endpoint"),
+        (403, "AccessDenied", "Access Denied"),
+        (503, "SlowDown", "Please reduce your request rate"),
+        (400, "", ""),
+        (405, "", "the response is not that of S3"),
+        (418, "Teapot", ""),
+    ];
+    let mut list: Vec<StoreError> = reports
+        .iter()
+        .map(|(status, code, message)| errors::server(target, *status, code, message))
+        .collect();
+    list.extend([
+        errors::connection(target, "tcp connect error: Connection refused (os error 111)"),
+        errors::connection(target, "invalid peer certificate: UnknownIssuer"),
+        errors::timeout(target, Duration::from_secs(10)),
+        errors::contended(target),
+        errors::corrupt("head object"),
+        errors::missing_part(),
+        errors::newer(2, 1),
+        errors::no_conditions(target, "If-Match", "an object with another `ETag` was overwritten"),
+        errors::invalid_url("bucket"),
+        errors::invalid_option("root certificate", "no certificate in PEM"),
+        errors::no_credentials(),
+        errors::too_large(600_000_000, 500_000_000),
+    ]);
+    list
+}
+
 fn rendered() -> String {
     let mut text = INTRODUCTION.to_owned();
     {
@@ -97,6 +135,9 @@ fn rendered() -> String {
         section(&mut text, "SQLite", &list);
     }
     section(&mut text, "PostgreSQL", &postgres_errors());
+    section(&mut text, "S3", &s3_errors());
+    let no_text = || serde_json::to_string(&BTreeMap::from([([0], 0)])).unwrap_err();
+    section(&mut text, "Approvals", &[approvals::errors::invalid(no_text())]);
     {
         use encryption::errors;
 
@@ -109,6 +150,7 @@ fn rendered() -> String {
             errors::corrupt(&session),
             errors::no_random_numbers("operation not supported"),
             errors::too_long(300_000_000_000),
+            errors::invalid_approval(no_text()),
         ];
         section(&mut text, "Encryption", &list);
     }
@@ -137,6 +179,8 @@ fn the_list_contains_the_error_of_every_function() {
     for source in [
         include_str!("sqlite/errors.rs"),
         include_str!("postgres/errors.rs"),
+        include_str!("s3/errors.rs"),
+        include_str!("approvals/errors.rs"),
         include_str!("encryption/errors.rs"),
     ] {
         for rest in source.split("\npub(crate) fn ").skip(1) {
@@ -145,22 +189,41 @@ fn the_list_contains_the_error_of_every_function() {
             count += 1;
         }
     }
-    assert_eq!(count, 25);
+    assert_eq!(count, 39);
 }
 
 #[test]
 fn errors_are_created_only_by_the_listed_functions() {
     for source in [
+        include_str!("sql.rs"),
+        include_str!("approvals/mod.rs"),
+        include_str!("sqlite/approvals.rs"),
         include_str!("sqlite/mod.rs"),
         include_str!("sqlite/jobs.rs"),
         include_str!("sqlite/requests.rs"),
         include_str!("sqlite/schema.rs"),
+        include_str!("postgres/approvals.rs"),
+        include_str!("postgres/listener.rs"),
         include_str!("postgres/mod.rs"),
         include_str!("postgres/options.rs"),
         include_str!("postgres/pool.rs"),
         include_str!("postgres/requests.rs"),
         include_str!("postgres/schema.rs"),
         include_str!("postgres/tls.rs"),
+        include_str!("s3/append.rs"),
+        include_str!("s3/block.rs"),
+        include_str!("s3/compact.rs"),
+        include_str!("s3/delete.rs"),
+        include_str!("s3/head.rs"),
+        include_str!("s3/http.rs"),
+        include_str!("s3/list.rs"),
+        include_str!("s3/load.rs"),
+        include_str!("s3/mod.rs"),
+        include_str!("s3/objects.rs"),
+        include_str!("s3/options.rs"),
+        include_str!("s3/probe.rs"),
+        include_str!("s3/session.rs"),
+        include_str!("encryption/approvals.rs"),
         include_str!("encryption/mod.rs"),
         include_str!("encryption/cipher.rs"),
         include_str!("encryption/keyring.rs"),

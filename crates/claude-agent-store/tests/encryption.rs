@@ -4,11 +4,13 @@
 
 use std::fs;
 
+use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals};
 use claude_agent_kit::store::{
     Append, EntryId, List, Load, MemoryStore, NewEntry, Sequence, SessionKey, SessionStore,
     StoreError, StoreErrorKind, StoredEntry, Subpath,
 };
 use claude_agent_store::{Encrypted, EncryptionKey, Keyring, SqliteStore, conformance};
+use serde_json::{Value, json};
 
 const IDENTITY: [u8; 32] = [7; 32];
 
@@ -58,6 +60,81 @@ async fn place(
 async fn encrypted_store_conforms() {
     let make = async || Encrypted::new(MemoryStore::new(), keyring(1));
     conformance::run(make).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn encrypted_approvals_conform() {
+    let hosts = async || {
+        let store = MemoryStore::new();
+        [Encrypted::new(store.clone(), keyring(1)), Encrypted::new(store, keyring(1))]
+    };
+    conformance::run_approvals(hosts).await.assert();
+}
+
+/// Returns an approval that was requested, decided and started.
+fn approval(number: u32, version: u64) -> Approval {
+    let text = format!(
+        r#"{{"request":{{"id":"{number:08x}-0000-4000-8000-000000000000","scope":"scope",
+             "session_id":"{}","project":"secret","cwd":"/secret","tool_use_id":"toolu_secret",
+             "tool_name":"secret","input":{{"command":"secret"}},"agent_id":"secret",
+             "requested_at_ms":1}},"status":"started",
+             "decision":{{"by":"secret","verdict":"allow","input":{{"a":"secret"}}}},
+             "decided_at_ms":7654321,"is_parked":true,"started_in":7654321,"started_for":"secret",
+             "version":{version}}}"#,
+        key().session()
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn stores_see_only_what_they_need_of_an_approval() {
+    let store = Encrypted::new(MemoryStore::new(), keyring(1));
+    let plain = approval(1, 3);
+    store.write_approval(ApprovalWrite::insert(&plain)).await.unwrap();
+    let id = &plain.request.id;
+    let hidden = Approvals::new("scope", store.inner().clone()).get(id).await.unwrap().unwrap();
+    let shown = serde_json::to_string(&hidden).unwrap();
+    assert!(!shown.contains("secret") && !shown.contains("7654321"), "{shown}");
+    assert_eq!(Approvals::new("scope", store).get(id).await.unwrap(), Some(plain));
+}
+
+#[tokio::test]
+async fn changed_approvals_are_not_decrypted() {
+    let inner = MemoryStore::new();
+    let store = Encrypted::new(inner.clone(), keyring(1));
+    let plain = approval(1, 1);
+    store.write_approval(ApprovalWrite::insert(&plain)).await.unwrap();
+    let id = &plain.request.id;
+    let hidden = Approvals::new("scope", inner.clone()).get(id).await.unwrap().unwrap();
+    let value = serde_json::to_value(&hidden).unwrap();
+    let edits: [fn(&mut Value); 7] = [
+        |value| value["version"] = json!(2),
+        |value| value["status"] = json!("decided"),
+        |value| value["request"]["id"] = json!("00000002-0000-4000-8000-000000000000"),
+        |value| value["request"]["scope"] = json!("other"),
+        |value| value["request"]["session_id"] = json!("00000002-0000-4000-8000-000000000000"),
+        |value| value["request"]["requested_at_ms"] = json!(2),
+        |value| value["request"]["input"] = json!({ "command": "ls" }),
+    ];
+    for edit in edits {
+        let mut changed = value.clone();
+        edit(&mut changed);
+        let changed: Approval = serde_json::from_value(changed).unwrap();
+        let inner = MemoryStore::new();
+        inner.write_approval(ApprovalWrite::insert(&changed)).await.unwrap();
+        let store = Encrypted::new(inner, keyring(1));
+        let approvals = Approvals::new(&*changed.request.scope, store);
+        let error = approvals.get(&changed.request.id).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{changed:?}");
+    }
+    // A keyring without the key tells which one is missing.
+    let other = Encrypted::new(inner.clone(), keyring(2));
+    let error = Approvals::new("scope", other).get(id).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Rejected);
+    assert!(error.to_string().contains("key-1"), "{error}");
+    let rotated = keyring(2).previous(encryption_key(1)).unwrap();
+    let rotated = Approvals::new("scope", Encrypted::new(inner, rotated));
+    assert_eq!(rotated.get(id).await.unwrap(), Some(plain));
 }
 
 #[tokio::test]
@@ -143,7 +220,7 @@ async fn changed_entries_are_corrupt() {
     let store = Encrypted::new(inner.clone(), keyring(1));
     store.append(&key(), Append::new(&[entry("\"secret\"")])).await.unwrap();
     let original = stored(&inner, &key()).await.remove(0);
-    let envelope: serde_json::Value = serde_json::from_str(&original.text).unwrap();
+    let envelope: Value = serde_json::from_str(&original.text).unwrap();
     let mut changed = Vec::new();
     for name in ["n", "c"] {
         let text = envelope[name].as_str().unwrap();

@@ -7,3 +7,12 @@ use claude_agent_store::conformance;
 async fn memory_store_conforms() {
     conformance::run(async || MemoryStore::new()).await.assert();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_in_memory_conform() {
+    let hosts = async || {
+        let store = MemoryStore::new();
+        [store.clone(), store]
+    };
+    conformance::run_approvals(hosts).await.assert();
+}

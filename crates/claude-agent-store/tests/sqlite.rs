@@ -2,46 +2,22 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod support;
+
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::store::{
-    Append, List, Load, NewEntry, Sequence, SessionKey, SessionStore, StoreError, StoreErrorKind,
-};
+use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals, Decision};
+use claude_agent_kit::store::{Append, Epoch, List, Load, Sequence, SessionStore, StoreErrorKind};
 use claude_agent_store::{SqliteOptions, SqliteStore, conformance};
 use rusqlite::Connection;
+use support::{entry, key, kind, texts};
 use tempfile::TempDir;
 
 fn directory() -> TempDir {
     tempfile::tempdir().unwrap()
-}
-
-fn key(number: u32) -> SessionKey {
-    let id = format!("{number:08x}-0000-4000-8000-000000000000");
-    SessionKey::new("scope", "project", &*id).unwrap()
-}
-
-fn entry(text: &str) -> NewEntry {
-    NewEntry::new(None, text, 0).unwrap()
-}
-
-async fn texts(store: &SqliteStore, key: &SessionKey) -> Vec<String> {
-    let (mut texts, mut load) = (Vec::new(), Load::all());
-    loop {
-        let page = store.load(key, load).await.unwrap();
-        load.after = page.entries.last().map_or(load.after, |entry| entry.sequence);
-        texts.extend(page.entries.iter().map(|entry| entry.text.to_string()));
-        if !page.more {
-            return texts;
-        }
-    }
-}
-
-#[track_caller]
-fn kind<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreErrorKind {
-    result.unwrap_err().kind()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -53,6 +29,18 @@ async fn sqlite_store_conforms() {
         SqliteStore::open(directory.path().join(name)).await.unwrap()
     };
     conformance::run(make).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn approvals_in_sqlite_conform() {
+    let directory = directory();
+    let count = AtomicU32::new(0);
+    let hosts = async || {
+        let name = format!("{}.db", count.fetch_add(1, Ordering::Relaxed));
+        let path = directory.path().join(name);
+        [SqliteStore::open(&path).await.unwrap(), SqliteStore::open(&path).await.unwrap()]
+    };
+    conformance::run_approvals(hosts).await.assert();
 }
 
 #[tokio::test]
@@ -158,8 +146,84 @@ async fn newer_schema_is_rejected() {
     let error = SqliteStore::open(&path).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected);
     assert!(error.to_string().contains("schema version 99"), "{error}");
-    set(1);
+    set(2);
     SqliteStore::open(&path).await.unwrap();
+}
+
+#[tokio::test]
+async fn schema_without_approvals_is_updated() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    drop(store);
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch("DROP TABLE approval; DROP TABLE approval_owner; PRAGMA user_version = 1")
+        .unwrap();
+    drop(connection);
+
+    // Two hosts update the file, one after the other.
+    for number in 1..=2 {
+        let store = SqliteStore::open(&path).await.unwrap();
+        assert_eq!(texts(&store, &key(1)).await, ["1"]);
+        let epoch = store.claim_approvals("scope", key(1).session()).await.unwrap();
+        assert_eq!(epoch, Epoch::new(number));
+    }
+    let connection = Connection::open(&path).unwrap();
+    let version: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 2);
+}
+
+/// Returns an approval as the kit would request it.
+fn approval(number: u32) -> Approval {
+    let text = format!(
+        r#"{{"request":{{"id":"{number:08x}-0000-4000-8000-000000000000","scope":"scope",
+             "session_id":"{}","tool_use_id":"toolu_1","tool_name":"Bash","input":{{}},
+             "requested_at_ms":1}},"status":"pending","is_parked":false,"version":1}}"#,
+        key(1).session()
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn approvals_survive_the_store() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let old = store.claim_approvals("scope", key(1).session()).await.unwrap();
+    let request = approval(1);
+    assert!(store.write_approval(ApprovalWrite::insert(&request).epoch(old)).await.unwrap());
+    let id = &request.request.id;
+    let decision = Decision::allow("ana@example.com");
+    let decided = Approvals::new("scope", store.clone()).decide(id, decision).await.unwrap();
+    drop(store);
+
+    let store = SqliteStore::open(&path).await.unwrap();
+    let approvals = Approvals::new("scope", store.clone());
+    assert_eq!(approvals.get(id).await.unwrap(), Some(decided));
+    assert!(store.claim_approvals("scope", key(1).session()).await.unwrap() > old);
+    let write = ApprovalWrite::insert(&request).epoch(old);
+    assert_eq!(kind(store.write_approval(write).await), StoreErrorKind::Superseded);
+}
+
+#[tokio::test]
+async fn damaged_approvals_are_reported_as_corrupt() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    store.write_approval(ApprovalWrite::insert(&approval(1))).await.unwrap();
+    let approvals = Approvals::new("scope", store);
+    let other = Connection::open(&path).unwrap();
+    for change in [
+        "UPDATE approval SET body = CAST(x'ff' AS TEXT)",
+        "UPDATE approval SET body = '{}'",
+        "DROP TABLE approval",
+    ] {
+        other.execute_batch(change).unwrap();
+        assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt, "{change}");
+    }
 }
 
 #[tokio::test]

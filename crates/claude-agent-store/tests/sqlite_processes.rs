@@ -3,16 +3,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test program")]
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use claude_agent_kit::store::{
-    Append, Epoch, List, Load, NewEntry, SessionKey, SessionStore, StoreErrorKind,
-};
+use claude_agent_kit::store::{Append, Epoch, List, NewEntry, SessionStore, StoreErrorKind};
 use claude_agent_store::SqliteStore;
 use libtest_mimic::{Arguments, Trial};
+use support::{entry, key, texts};
 
 /// The variable that makes this program a child process.
 const CHILD: &str = "CLAUDE_STORE_CHILD";
@@ -47,15 +48,6 @@ fn trial(name: &str, test: fn()) -> Trial {
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}
-
-fn key(number: u32) -> SessionKey {
-    let id = format!("{number:08x}-0000-4000-8000-000000000000");
-    SessionKey::new("scope", "project", &*id).unwrap()
-}
-
-fn entry(text: &str) -> NewEntry {
-    NewEntry::new(None, text, 0).unwrap()
 }
 
 /// Returns the `number`th batch of a process.
@@ -117,22 +109,6 @@ async fn child(arguments: &[String]) {
     }
 }
 
-async fn texts(store: &SqliteStore) -> Vec<String> {
-    let (mut texts, mut load) = (Vec::new(), Load::all());
-    loop {
-        let page = store.load(&key(1), load).await.unwrap();
-        for entry in page.entries {
-            // Dense, because nothing was deleted.
-            assert_eq!(entry.sequence.get(), load.after.get() + 1);
-            load.after = entry.sequence;
-            texts.push(entry.text.to_string());
-        }
-        if !page.more {
-            return texts;
-        }
-    }
-}
-
 fn open(path: &Path) -> SqliteStore {
     block_on(SqliteStore::open(path)).unwrap()
 }
@@ -146,7 +122,7 @@ fn four_processes_append_to_one_session() {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", output.status);
     }
-    let found = block_on(texts(&open(&path)));
+    let found = block_on(texts(&open(&path), &key(1)));
     assert_eq!(found.len(), (PROCESSES * APPENDS * 2) as usize);
     for process in 0..PROCESSES {
         let start = format!("[{process},");
@@ -177,7 +153,7 @@ fn of_two_claimers_one_wins() {
         assert_eq!((first, second), (Epoch::new(1), Epoch::new(2)));
         assert_eq!(all, 500);
         // Exactly the acknowledged appends are stored, and none of the first owner after the claim.
-        let found = block_on(texts(&store));
+        let found = block_on(texts(&store, &key(1)));
         assert_eq!(found.len() as u64, (accepted + all) * 2);
         let owners: Vec<char> = found.iter().filter_map(|text| text.chars().nth(1)).collect();
         let changes = owners.windows(2).filter(|pair| pair[0] != pair[1]).count();
@@ -204,7 +180,7 @@ fn killed_process_loses_nothing_acknowledged() {
             process * 7 + 1 + u32::try_from(lines.map_while(Result::ok).count()).unwrap();
 
         let store = open(&path);
-        let found = block_on(texts(&store));
+        let found = block_on(texts(&store, &key(1)));
         let start = format!("[{process},");
         let own =
             u32::try_from(found.iter().filter(|text| text.starts_with(&start)).count()).unwrap();
@@ -220,7 +196,7 @@ fn killed_process_loses_nothing_acknowledged() {
             assert_eq!(appended.skipped, if number < own / 2 { 2 } else { 0 });
             expected.extend(batch.map(|entry| entry.text().to_string()));
         }
-        let found = block_on(texts(&store));
+        let found = block_on(texts(&store, &key(1)));
         assert_eq!(found.len(), expected.len());
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
         assert_integrity(&path);

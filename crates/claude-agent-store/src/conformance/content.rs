@@ -18,17 +18,23 @@ fn push(text: &mut String, letter: char) {
     }
 }
 
-pub(super) async fn every_unicode_character_is_kept(fixture: Fixture) -> Outcome {
+/// Returns JSON strings that contain every character.
+pub(super) fn every_character() -> Vec<String> {
     let letters: Vec<char> = ('\0'..=char::MAX).collect();
-    let mut expected = Vec::new();
+    let mut texts = Vec::new();
     for letters in letters.chunks(8_192) {
         let mut text = "\"".to_owned();
         for letter in letters {
             push(&mut text, *letter);
         }
         text.push('"');
-        expected.push(text);
+        texts.push(text);
     }
+    texts
+}
+
+pub(super) async fn every_unicode_character_is_kept(fixture: Fixture) -> Outcome {
+    let expected = every_character();
     let batch: Vec<_> = expected.iter().map(|text| entry(text)).collect();
     fixture.append(&batch).await?;
     let found = fixture.texts(Load::main()).await?;
@@ -39,9 +45,10 @@ pub(super) async fn every_unicode_character_is_kept(fixture: Fixture) -> Outcome
     Ok(())
 }
 
-pub(super) async fn json_is_kept_byte_for_byte(fixture: Fixture) -> Outcome {
+/// Returns JSON texts that parsers tend to change.
+pub(super) fn unusual_json() -> Vec<String> {
     let deep = "[".repeat(1_000) + &"]".repeat(1_000);
-    let expected = [
+    let texts = [
         r#"{"b":1,"a":2,"c":{"z":0,"y":0}}"#,
         r#"{"a":1,"a":2}"#,
         "{ \"a\" :\t[ 1 ,\n2 ]\r\n}",
@@ -61,6 +68,11 @@ pub(super) async fn json_is_kept_byte_for_byte(fixture: Fixture) -> Outcome {
         "[]",
         &deep,
     ];
+    texts.map(str::to_owned).into()
+}
+
+pub(super) async fn json_is_kept_byte_for_byte(fixture: Fixture) -> Outcome {
+    let expected = unusual_json();
     let batch: Vec<_> = expected.iter().map(|text| entry(text)).collect();
     fixture.append(&batch).await?;
     let found = fixture.texts(Load::main()).await?;

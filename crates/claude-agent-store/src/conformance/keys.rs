@@ -7,7 +7,7 @@ use super::fixture::{
 };
 
 /// Texts that are equal, prefixes of each other or patterns under some interpretation.
-const UNUSUAL: [&str; 34] = [
+pub(super) const UNUSUAL: [&str; 34] = [
     "a",
     "A",
     "a ",

@@ -1,6 +1,7 @@
-//! The checks that every [`SessionStore`] must pass.
+//! The checks that every [`SessionStore`] and every [`ApprovalStore`] must pass.
 //!
-//! Call [`run`] in a test of your own store. Every check gets a new store:
+//! Call [`run`] in a test of your own store, and [`run_approvals`] if it stores approvals. Every check gets a new
+//! store:
 //!
 //! ```
 //! use claude_agent_kit::store::MemoryStore;
@@ -10,6 +11,11 @@
 //! #[tokio::main]
 //! async fn main() {
 //!     conformance::run(async || MemoryStore::new()).await.assert();
+//!     let hosts = async || {
+//!         let store = MemoryStore::new();
+//!         [store.clone(), store]
+//!     };
+//!     conformance::run_approvals(hosts).await.assert();
 //! }
 //! ```
 //!
@@ -34,8 +40,10 @@
 //! | 14: summaries | `summaries_are_kept_per_session` |
 //!
 //! The other checks cover deduplication, concurrency, fencing, large batches, unusual keys, all of Unicode,
-//! failed appends, clocks, paging and summaries.
+//! failed appends, clocks, paging and summaries. Those of approvals cover versions, fencing, concurrency, lists,
+//! unusual keys, all of Unicode, clocks and waiting.
 
+mod approvals;
 mod basics;
 mod concurrency;
 mod content;
@@ -54,6 +62,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use claude_agent_kit::approval::ApprovalStore;
 use claude_agent_kit::store::SessionStore;
 
 use self::fixture::{Failure, Fixture, Outcome};
@@ -63,16 +72,35 @@ pub use self::report::{CheckReport, Report};
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A check: its name, the number of the official check that it covers, and its code.
-struct Check {
+struct Check<F> {
     name: &'static str,
     official: Option<u8>,
-    run: fn(Fixture) -> Pin<Box<dyn Future<Output = Outcome> + Send>>,
+    run: fn(F) -> Pin<Box<dyn Future<Output = Outcome> + Send>>,
+}
+
+impl<F> Check<F> {
+    /// Runs the check in a task of its own, so that a panic of the store fails one check.
+    async fn report(&self, fixture: F) -> CheckReport {
+        let start = Instant::now();
+        let mut task = tokio::spawn((self.run)(fixture));
+        let failure = match tokio::time::timeout(TIMEOUT, &mut task).await {
+            Ok(Ok(Ok(()))) => None,
+            Ok(Ok(Err(Failure(text)))) => Some(text),
+            Ok(Err(error)) => Some(format!("the check panicked: {error}")),
+            Err(_) => {
+                task.abort();
+                Some(format!("no result within {TIMEOUT:?}"))
+            }
+        };
+        let (name, official, duration) = (self.name, self.official, start.elapsed());
+        CheckReport { name, official, failure, duration }
+    }
 }
 
 /// Declares the checks by module: `official number => function`, or only the function.
 macro_rules! checks {
-    ($( $module:ident { $( $($official:literal =>)? $name:ident ),+ $(,)? } )+) => {
-        const CHECKS: &[Check] = &[$($(
+    ($list:ident: $fixture:ty; $( $module:ident { $( $($official:literal =>)? $name:ident ),+ $(,)? } )+) => {
+        pub(in crate::conformance) const $list: &[Check<$fixture>] = &[$($(
             Check {
                 name: stringify!($name),
                 official: checks!(@official $($official)?),
@@ -83,8 +111,10 @@ macro_rules! checks {
     (@official) => { None };
     (@official $number:literal) => { Some($number) };
 }
+use checks;
 
 checks! {
+    CHECKS: Fixture;
     basics {
         1 => entries_are_loaded_in_the_order_of_their_append,
         2 => unknown_transcripts_are_empty,
@@ -171,20 +201,24 @@ pub async fn run<S: SessionStore>(make: impl AsyncFn() -> S) -> Report {
     let mut checks = Vec::with_capacity(CHECKS.len());
     for check in CHECKS {
         let store: Arc<dyn SessionStore> = Arc::new(make().await);
-        // In a task of its own, so that a panic of the store fails one check.
-        let start = Instant::now();
-        let mut task = tokio::spawn((check.run)(Fixture::new(store)));
-        let failure = match tokio::time::timeout(TIMEOUT, &mut task).await {
-            Ok(Ok(Ok(()))) => None,
-            Ok(Ok(Err(Failure(text)))) => Some(text),
-            Ok(Err(error)) => Some(format!("the check panicked: {error}")),
-            Err(_) => {
-                task.abort();
-                Some(format!("no result within {TIMEOUT:?}"))
-            }
-        };
-        let (name, official, duration) = (check.name, check.official, start.elapsed());
-        checks.push(CheckReport { name, official, failure, duration });
+        checks.push(check.report(Fixture::new(store)).await);
+    }
+    Report { checks }
+}
+
+/// Runs every check of approvals and returns the results. `hosts` creates a store and returns two handles of it,
+/// as two hosts would open it.
+///
+/// A check has failed if it panics, or if it has no result after five minutes. A multi-threaded runtime finds
+/// more faults of concurrent requests.
+///
+/// # Panics
+/// Panics outside of a Tokio runtime with time enabled.
+pub async fn run_approvals<S: ApprovalStore>(hosts: impl AsyncFn() -> [S; 2]) -> Report {
+    let mut checks = Vec::with_capacity(approvals::CHECKS.len());
+    for check in approvals::CHECKS {
+        let hosts = hosts().await.map(|store| Arc::new(store) as Arc<dyn ApprovalStore>);
+        checks.push(check.report(approvals::Fixture::new(hosts)).await);
     }
     Report { checks }
 }
@@ -210,7 +244,9 @@ mod tests {
 
     #[test]
     fn every_check_has_its_own_name() {
-        let names: BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
-        assert_eq!(names.len(), CHECKS.len());
+        let names = CHECKS.iter().map(|check| check.name);
+        let names: Vec<&str> =
+            names.chain(approvals::CHECKS.iter().map(|check| check.name)).collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 }

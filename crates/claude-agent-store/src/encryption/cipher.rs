@@ -1,4 +1,4 @@
-//! Encryption of the texts of one session.
+//! Encryption of the texts of one session: entries, summaries and approvals.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead as _, Generate as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
+use claude_agent_kit::SessionId;
+use claude_agent_kit::approval::Approval;
 use claude_agent_kit::store::{EntryId, NewEntry, SessionKey, StoreError, StoredEntry, Subpath};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac as _};
@@ -19,11 +21,15 @@ use super::keyring::{KeyBytes, Keyring};
 /// The version of the envelope.
 pub(super) const VERSION: u64 = 1;
 
+/// The name of the tool and the ID of the call in a record that is encrypted.
+const HIDDEN: &str = "encrypted";
+
 /// What is encrypted. Part of the authenticated data, so that one kind cannot replace the other.
 #[derive(Clone, Copy)]
 enum Kind {
     Entry,
     Summary,
+    Approval,
 }
 
 impl Kind {
@@ -31,27 +37,32 @@ impl Kind {
         match self {
             Self::Entry => "entry",
             Self::Summary => "summary",
+            Self::Approval => "approval",
         }
     }
 }
 
-/// Encrypts and decrypts the texts of one session.
-pub(super) struct SessionCipher<'a> {
-    keys: &'a Keyring,
-    key: &'a SessionKey,
-    identity: KeyBytes,
+/// Encrypts and decrypts texts of one session for one purpose.
+struct TextCipher<'a> {
+    session: &'a SessionId,
+    /// The ID of the key that encrypts.
+    current: &'a str,
     /// The ciphers of all keys, for the scope of the session.
     ciphers: BTreeMap<&'a str, XChaCha20Poly1305>,
+}
+
+/// Encrypts and decrypts the transcripts of one session.
+pub(super) struct SessionCipher<'a> {
+    key: &'a SessionKey,
+    identity: KeyBytes,
+    texts: TextCipher<'a>,
 }
 
 impl<'a> SessionCipher<'a> {
     pub(super) fn new(keys: &'a Keyring, key: &'a SessionKey) -> Self {
         let identity = derive(keys.identity(), "identity", key.scope());
-        let ciphers = keys.keys().map(|(id, bytes)| {
-            let derived = derive(bytes, "entries", key.scope());
-            (id, XChaCha20Poly1305::new((&*derived).into()))
-        });
-        Self { keys, key, identity, ciphers: ciphers.collect() }
+        let texts = TextCipher::new(keys, "entries", key.scope(), key.session());
+        Self { key, identity, texts }
     }
 
     /// Returns the entry to store.
@@ -65,14 +76,14 @@ impl<'a> SessionCipher<'a> {
         plain.extend_from_slice(original.as_bytes());
         plain.extend_from_slice(entry.text().as_bytes());
         let data = self.authenticated(Kind::Entry, entry.subpath(), id.as_str());
-        let text = self.seal(&plain, &data)?;
+        let text = self.texts.seal(&plain, &data)?;
         NewEntry::with_id(entry.subpath().cloned(), id, text)
     }
 
     /// Returns the original of a stored entry.
     pub(super) fn decrypt(&self, entry: StoredEntry) -> Result<StoredEntry, StoreError> {
         let data = self.authenticated(Kind::Entry, entry.subpath.as_ref(), entry.id.as_str());
-        let plain = self.open(&entry.text, &data)?;
+        let plain = self.texts.open(&entry.text, &data)?;
         let (length, rest) = plain.split_first().ok_or_else(|| self.corrupt())?;
         let (id, text) =
             rest.split_at_checked(usize::from(*length)).ok_or_else(|| self.corrupt())?;
@@ -83,12 +94,12 @@ impl<'a> SessionCipher<'a> {
 
     /// Returns the summary to store.
     pub(super) fn encrypt_summary(&self, data: &str) -> Result<String, StoreError> {
-        self.seal(data.as_bytes(), &self.authenticated(Kind::Summary, None, ""))
+        self.texts.seal(data.as_bytes(), &self.authenticated(Kind::Summary, None, ""))
     }
 
     /// Returns the original of a stored summary.
     pub(super) fn decrypt_summary(&self, stored: &str) -> Result<String, StoreError> {
-        let plain = self.open(stored, &self.authenticated(Kind::Summary, None, ""))?;
+        let plain = self.texts.open(stored, &self.authenticated(Kind::Summary, None, ""))?;
         String::from_utf8(plain).map_err(|_| self.corrupt())
     }
 
@@ -133,9 +144,73 @@ impl<'a> SessionCipher<'a> {
         ])
     }
 
+    fn corrupt(&self) -> StoreError {
+        self.texts.corrupt()
+    }
+}
+
+/// Encrypts and returns the record of an approval to store: what a store needs stays readable, and the envelope of the
+/// whole record is its input.
+pub(super) fn encrypt_approval(
+    keys: &Keyring,
+    approval: &Approval,
+) -> Result<Approval, StoreError> {
+    let request = &approval.request;
+    let plain = serde_json::to_vec(approval).map_err(errors::invalid_approval)?;
+    let texts = TextCipher::new(keys, "approvals", &request.scope, &request.session_id);
+    let envelope = texts.seal(&plain, &authenticated_approval(approval))?;
+    let envelope: Value = serde_json::from_str(&envelope).map_err(|_| texts.corrupt())?;
+    let record = serde_json::json!({
+        "request": {
+            "id": request.id,
+            "scope": request.scope,
+            "session_id": request.session_id,
+            "tool_use_id": HIDDEN,
+            "tool_name": HIDDEN,
+            "input": envelope,
+            "requested_at_ms": request.requested_at_ms,
+        },
+        "status": approval.status,
+        "is_parked": false,
+        "version": approval.version(),
+    });
+    serde_json::from_value(record).map_err(errors::invalid_approval)
+}
+
+/// Returns the original of a stored approval.
+pub(super) fn decrypt_approval(keys: &Keyring, record: &Approval) -> Result<Approval, StoreError> {
+    let request = &record.request;
+    let texts = TextCipher::new(keys, "approvals", &request.scope, &request.session_id);
+    let plain = texts.open(request.input.text(), &authenticated_approval(record))?;
+    serde_json::from_slice(&plain).map_err(|_| texts.corrupt())
+}
+
+/// Returns the data that binds an approval to all that a store can read of it.
+fn authenticated_approval(approval: &Approval) -> Vec<u8> {
+    let request = &approval.request;
+    joined(&[
+        Kind::Approval.as_str(),
+        &request.scope,
+        request.session_id.as_str(),
+        request.id.as_str(),
+        &request.requested_at_ms.to_string(),
+        approval.status.as_str(),
+        &approval.version().to_string(),
+    ])
+}
+
+impl<'a> TextCipher<'a> {
+    fn new(keys: &'a Keyring, purpose: &str, scope: &str, session: &'a SessionId) -> Self {
+        let ciphers = keys.keys().map(|(id, bytes)| {
+            let derived = derive(bytes, purpose, scope);
+            (id, XChaCha20Poly1305::new((&*derived).into()))
+        });
+        Self { session, current: keys.current(), ciphers: ciphers.collect() }
+    }
+
     /// Encrypts with the current key and returns an envelope.
     fn seal(&self, plain: &[u8], data: &[u8]) -> Result<String, StoreError> {
-        let id = self.keys.current();
+        let id = self.current;
         let nonce = XNonce::try_generate().map_err(errors::no_random_numbers)?;
         let payload = Payload { msg: plain, aad: data };
         let sealed = self.cipher(id)?.encrypt(&nonce, payload);
@@ -152,7 +227,7 @@ impl<'a> SessionCipher<'a> {
         let envelope: Value = serde_json::from_str(envelope).map_err(|_| self.corrupt())?;
         match envelope["v"].as_u64() {
             Some(VERSION) => {}
-            Some(version) => return Err(errors::newer_format(self.key.session(), version)),
+            Some(version) => return Err(errors::newer_format(self.session, version)),
             None => return Err(self.corrupt()),
         }
         let text = |name: &str| envelope[name].as_str().ok_or_else(|| self.corrupt());
@@ -164,11 +239,11 @@ impl<'a> SessionCipher<'a> {
     }
 
     fn cipher(&self, id: &str) -> Result<&XChaCha20Poly1305, StoreError> {
-        self.ciphers.get(id).ok_or_else(|| errors::unknown_key(self.key.session(), id))
+        self.ciphers.get(id).ok_or_else(|| errors::unknown_key(self.session, id))
     }
 
     fn corrupt(&self) -> StoreError {
-        errors::corrupt(self.key.session())
+        errors::corrupt(self.session)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn duplicate_key(id: &str) -> StoreError {
 /// Returns the error of an entry whose key is not in the keyring.
 pub(crate) fn unknown_key(session: &SessionId, id: &str) -> StoreError {
     let message = format!(
-        "an entry of session {session} is encrypted with the unknown key {:?}; help: add the key \
+        "an entry or approval of session {session} is encrypted with the unknown key {:?}; help: add the key \
          with `Keyring::previous`",
         shorten(id)
     );
@@ -39,7 +39,7 @@ pub(crate) fn unknown_key(session: &SessionId, id: &str) -> StoreError {
 /// Returns the error of an entry that a newer version of this crate has encrypted.
 pub(crate) fn newer_format(session: &SessionId, version: u64) -> StoreError {
     let message = format!(
-        "an entry of session {session} is encrypted in format {version}, and this version of \
+        "an entry or approval of session {session} is encrypted in format {version}, and this version of \
          claude-agent-store supports format {VERSION}; help: update claude-agent-store"
     );
     StoreError::new(StoreErrorKind::Rejected, message)
@@ -48,7 +48,7 @@ pub(crate) fn newer_format(session: &SessionId, version: u64) -> StoreError {
 /// Returns the error of an entry that is not what was appended.
 pub(crate) fn corrupt(session: &SessionId) -> StoreError {
     let message = format!(
-        "an entry of session {session} cannot be decrypted: it was changed, moved, or stored without \
+        "an entry or approval of session {session} cannot be decrypted: it was changed, moved, or stored without \
          encryption; help: check who can write to the store, and restore it from a backup"
     );
     StoreError::new(StoreErrorKind::Corrupt, message)
@@ -56,14 +56,20 @@ pub(crate) fn corrupt(session: &SessionId) -> StoreError {
 
 /// Returns the error of a system without random numbers.
 pub(crate) fn no_random_numbers(error: impl fmt::Display) -> StoreError {
-    let message = format!("cannot encrypt an entry: no random numbers are available: {error}");
+    let message = format!("cannot encrypt: no random numbers are available: {error}");
     StoreError::new(StoreErrorKind::Unavailable, message)
 }
 
 /// Returns the error of an entry that the cipher does not accept.
 pub(crate) fn too_long(bytes: usize) -> StoreError {
-    let message = format!("cannot encrypt an entry of {bytes} bytes: the entry is too long");
+    let message = format!("cannot encrypt a text of {bytes} bytes: the text is too long");
     StoreError::new(StoreErrorKind::Rejected, message)
+}
+
+/// Returns the error of an approval that cannot be encrypted because it has no text.
+pub(crate) fn invalid_approval(error: serde_json::Error) -> StoreError {
+    let message = format!("cannot encrypt the approval: {error}; help: use a path in UTF-8");
+    StoreError::new(StoreErrorKind::Rejected, message).caused_by(error)
 }
 
 /// Returns the start of an ID, which a store may have changed.

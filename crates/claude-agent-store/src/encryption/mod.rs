@@ -1,5 +1,6 @@
-//! Encryption of the entries of another store.
+//! Encryption of the entries and approvals of another store.
 
+mod approvals;
 mod cipher;
 pub(crate) mod errors;
 mod keyring;
@@ -14,7 +15,7 @@ use claude_agent_kit::store::{
 use self::cipher::SessionCipher;
 pub use self::keyring::{EncryptionKey, Keyring};
 
-/// Encrypts entries and summaries before another store gets them.
+/// Encrypts entries, summaries and [approvals](claude_agent_kit::approval) before another store gets them.
 ///
 /// The texts are encrypted with XChaCha20-Poly1305 and stored as JSON objects. A store cannot read them, change
 /// them, or move them to another place: each is bound to its scope, project, session, subpath and ID. Every
@@ -25,9 +26,13 @@ pub use self::keyring::{EncryptionKey, Keyring};
 /// numbers. The digest in an ID is replaced by an authentication code, because it would reveal whether an entry
 /// has a guessed text. A store can still withhold entries, or return an earlier summary.
 ///
-/// Entries that cannot be decrypted fail with [`Corrupt`](claude_agent_kit::store::StoreErrorKind::Corrupt),
+/// Of approvals, these stay readable: scope, session, ID, time of the request, state and version. Tools, inputs,
+/// decisions and approvers do not. A store cannot make a decision, but it can return an earlier version of an approval:
+/// that a decision is used once depends on the store.
+///
+/// Entries and approvals that cannot be decrypted fail with [`Corrupt`](claude_agent_kit::store::StoreErrorKind::Corrupt),
 /// or with [`Rejected`](claude_agent_kit::store::StoreErrorKind::Rejected) if their key is not in the keyring.
-/// This includes entries that were stored without encryption. A summary that cannot be decrypted is omitted,
+/// This includes those that were stored without encryption. A summary that cannot be decrypted is omitted,
 /// so that one session cannot make a list fail.
 ///
 /// ```

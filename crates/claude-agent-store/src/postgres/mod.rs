@@ -1,6 +1,8 @@
 //! A store in a PostgreSQL database.
 
+mod approvals;
 pub(crate) mod errors;
+mod listener;
 mod options;
 mod pool;
 mod requests;
@@ -15,11 +17,14 @@ use claude_agent_kit::store::{
     SessionStore, StoreError, StoreFuture, Subpath,
 };
 
+use self::listener::Listener;
 pub use self::options::PostgresOptions;
 use self::pool::Pool;
 use self::requests::Statements;
+use crate::approvals::Changes;
 
-/// Keeps sessions in a PostgreSQL database, which any number of hosts can share.
+/// Keeps sessions and [approvals](claude_agent_kit::approval) in a PostgreSQL database, which any number of hosts
+/// can share.
 ///
 /// An append is committed before it returns, also if the database has `synchronous_commit` turned off. A clone
 /// shares the connections, which are closed when all clones are dropped.
@@ -39,43 +44,9 @@ use self::requests::Statements;
 /// # }
 /// ```
 ///
-/// # Requirements
-/// A database with the encoding `UTF8`, and PL/pgSQL, which databases have unless it was removed. The tests run
-/// on PostgreSQL 15. [`open`](Self::open) creates the schema if it does not exist; any number of hosts can do so
-/// at once. With another `default_transaction_isolation` than `read committed`, concurrent requests for one
-/// session can fail with [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable) and have to be
-/// repeated. The server must not have `fsync` turned off.
-///
-/// # Privileges
-/// The role that opens the store for the first time must be allowed to create the schema (`GRANT CREATE ON
-/// DATABASE`), or tables and functions in it. Afterwards, hosts need no more than this:
-///
-/// ```sql
-/// GRANT USAGE ON SCHEMA claude_agent_store TO agent;
-/// GRANT SELECT ON claude_agent_store.claude_agent_store TO agent;
-/// GRANT SELECT, INSERT, UPDATE, DELETE ON claude_agent_store.session,
-///     claude_agent_store.transcript, claude_agent_store.entry TO agent;
-/// ```
-///
-/// # TLS
-/// With `sslmode=require` in the connection string, all traffic is encrypted. The certificate of the server and
-/// its host name are always verified, which `libpq` does only with `verify-full`. The default is `prefer`: without
-/// TLS if the server does not support it, which an attacker in the network can pretend.
-///
-/// # Connection poolers
-/// The store works behind a pooler in transaction or statement mode, such as PgBouncer: every request is one
-/// statement, and no request depends on the state of a connection. Named prepared statements, session locks and
-/// `LISTEN` are not used.
-///
-/// # Sizing
-/// An append uses a connection for one round trip and one commit, so that a few connections serve hundreds of
-/// sessions. Appends to one session wait for each other, those to different ones do not. The database has about
-/// the size of the transcripts, of which PostgreSQL compresses long entries, and 200 to 300 bytes of indexes for
-/// each entry.
-///
-/// # Backup
-/// A copy by `pg_dump` or of the server is consistent. After a backup was restored, epochs and sequence numbers
-/// are those of the backup: stop all hosts before, because the fence against earlier owners is restored with it.
+/// [`open`](Self::open) creates the schema if it does not exist. The chapter
+/// [Session stores on servers](crate::guide::store_servers) describes the requirements, the privileges that hosts
+/// need, TLS, connection poolers, sizing and backups.
 ///
 /// # Cancel safety
 /// A request whose future is dropped closes its connection; whether it was executed is unknown.
@@ -85,9 +56,12 @@ pub struct PostgresStore {
 }
 
 struct Shared {
-    pool: Pool,
+    pool: Arc<Pool>,
     schema: String,
     statements: Statements,
+    approvals: approvals::Statements,
+    changes: Changes,
+    listener: Listener,
 }
 
 impl PostgresStore {
@@ -106,10 +80,13 @@ impl PostgresStore {
     /// database is not `UTF8`, or a newer version of this crate has updated the schema.
     pub async fn open_with(options: PostgresOptions) -> Result<Self, StoreError> {
         options.check()?;
-        let pool = Pool::new(&options)?;
+        let pool = Arc::new(Pool::new(&options)?);
         schema::open(&pool, &options.schema).await?;
         let statements = Statements::new(&options.schema);
-        Ok(Self { shared: Arc::new(Shared { pool, schema: options.schema, statements }) })
+        let (approvals, changes) = (approvals::Statements::new(&options.schema), Changes::new());
+        let (schema, listener) = (options.schema, Listener::new());
+        let shared = Shared { pool, schema, statements, approvals, changes, listener };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Returns the name of the schema.

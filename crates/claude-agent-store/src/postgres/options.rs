@@ -61,8 +61,8 @@ impl PostgresOptions {
         self
     }
 
-    /// Limits the connections of the store; 0 counts as 1. Further requests wait for a connection. Connections
-    /// are opened when they are needed. Default: 10.
+    /// Limits the connections of the store for requests; 0 counts as 1. Further requests wait for a connection.
+    /// Connections are opened when they are needed. A store on which runs wait for approvals has one more. Default: 10.
     #[must_use]
     pub fn max_connections(mut self, max_connections: usize) -> Self {
         self.max_connections = max_connections;

@@ -11,17 +11,20 @@ use claude_agent_kit::store::StoreError;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Row};
+use tokio_postgres::{Client, Config, Row, Socket};
 
 use super::PostgresOptions;
 use super::errors;
-use super::tls::Tls;
+use super::tls::{Stream, Tls};
 
 /// A connection that was idle for longer is closed: routers may have forgotten it.
 const MAX_IDLE: Duration = Duration::from_secs(300);
 
 /// The parameters of a statement, with their types.
 pub(super) type Parameters<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+
+/// A connection and what has to be polled for it.
+type AloneConnection = (Client, tokio_postgres::Connection<Socket, Stream<Socket>>);
 
 pub(super) struct Pool {
     config: Config,
@@ -129,6 +132,15 @@ impl Pool {
             }
         }
         result
+    }
+
+    /// Opens a connection that does not belong to the pool.
+    pub(super) async fn connect_alone(&self) -> Result<AloneConnection, StoreError> {
+        let connection = self.config.connect(self.tls.clone());
+        match tokio::time::timeout(self.timeout, connection).await {
+            Ok(result) => result.map_err(|error| errors::failure(&self.target, error)),
+            Err(_) => Err(errors::timeout(&self.target, self.timeout)),
+        }
     }
 
     async fn connect(&self) -> Result<Connection, tokio_postgres::Error> {

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use claude_agent_kit::SessionId;
 use claude_agent_kit::store::{
-    Append, Appended, EntryId, EntryPage, Epoch, List, Load, LoadScope, NewEntry, ProjectKey,
-    Sequence, SessionKey, SessionList, SessionRow, StoreError, StoredEntry, Subpath, Summary,
+    Append, Appended, EntryPage, Epoch, List, Load, NewEntry, ProjectKey, Sequence, SessionKey,
+    SessionList, SessionRow, StoreError, Subpath,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
 use super::errors::{self, corrupt};
 use super::pool::Pool;
+use crate::sql::{
+    Invalid, cursor, entry, from_sql, position, sequence, session, subpath, subpath_of, to_sql,
+};
 
 /// The longest append, in bytes of text. PostgreSQL accepts messages of up to 1 GB.
 const MAX_APPEND: usize = 500_000_000;
@@ -84,26 +86,18 @@ fn load(schema: &str, session: &str, condition: &str) -> String {
     )
 }
 
-/// Converts a number of the API. Numbers beyond those of PostgreSQL are greater than all stored ones.
-fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn from_sql(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| corrupt("number"))
-}
-
-fn sequence(number: i64) -> Result<Sequence, StoreError> {
-    from_sql(number).map(Sequence::new)
+/// Returns a converted column.
+pub(super) fn valid<T>(value: Result<T, Invalid>) -> Result<T, StoreError> {
+    value.map_err(|Invalid(what)| corrupt(what))
 }
 
 /// Returns a column of a row.
-fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, StoreError> {
+pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, StoreError> {
     row.try_get(at).map_err(|_| corrupt("value"))
 }
 
 /// Returns the row of a statement that has one.
-fn only(rows: &[Row]) -> Result<&Row, StoreError> {
+pub(super) fn only(rows: &[Row]) -> Result<&Row, StoreError> {
     rows.first().ok_or_else(|| corrupt("result"))
 }
 
@@ -123,7 +117,7 @@ pub(super) async fn claim(
             ],
         )
         .await?;
-    Ok(Epoch::new(from_sql(column(only(&rows)?, 0)?)?))
+    Ok(Epoch::new(valid(from_sql(column(only(&rows)?, 0)?))?))
 }
 
 /// The entries of an append as arrays, each ID of a transcript once.
@@ -192,12 +186,13 @@ pub(super) async fn append(
         )
         .await?;
     let row = only(&rows)?;
-    let (current, before) = (Epoch::new(from_sql(column(row, 0)?)?), sequence(column(row, 1)?)?);
+    let current = Epoch::new(valid(from_sql(column(row, 0)?))?);
+    let before = valid(sequence(column(row, 1)?))?;
     if let Some(epoch) = append.epoch.filter(|epoch| *epoch != current) {
         return Err(StoreError::superseded(key, epoch, current));
     }
     let stored: Vec<i64> = column::<Option<_>>(row, 2)?.unwrap_or_default();
-    let stored = stored.into_iter().map(sequence).collect::<Result<Vec<_>, _>>()?;
+    let stored = valid(stored.into_iter().map(sequence).collect::<Result<Vec<_>, _>>())?;
     appended(before, &stored, &batch.positions)
 }
 
@@ -246,11 +241,7 @@ pub(super) async fn load_page(
             (&bytes_left, Type::INT8),
             (&is_first, Type::BOOL),
         ];
-        let subpath = match load.subpath {
-            LoadScope::All => None,
-            LoadScope::Main => Some(""),
-            LoadScope::Subpath(subpath) => Some(subpath.as_str()),
-        };
+        let subpath = subpath_of(load.subpath);
         let statement = match &subpath {
             Some(subpath) => {
                 parameters.push((subpath, Type::TEXT));
@@ -268,7 +259,7 @@ pub(super) async fn load_page(
             };
             bytes_left = bytes_left.saturating_sub(to_sql(text.len() as u64)).max(0);
             after = column(row, 0)?;
-            page.entries.push(entry(row, text)?);
+            page.entries.push(valid(entry(after, column(row, 1)?, column(row, 2)?, text))?);
         }
         // The statement has returned fewer entries than it may: the end, or the limit of bytes.
         if rows.len() <= chunk || page.entries.len() >= limit {
@@ -278,25 +269,13 @@ pub(super) async fn load_page(
     Ok(page)
 }
 
-fn entry(row: &Row, text: &str) -> Result<StoredEntry, StoreError> {
-    let subpath = match column::<&str>(row, 1)? {
-        "" => None,
-        subpath => Some(Subpath::new(subpath).map_err(|_| corrupt("subpath"))?),
-    };
-    let id = EntryId::new(column(row, 2)?).map_err(|_| corrupt("ID of an entry"))?;
-    Ok(StoredEntry::new(sequence(column(row, 0)?)?, subpath, id, text))
-}
-
 pub(super) async fn list(
     pool: &Pool,
     statements: &Statements,
     project: &ProjectKey,
     list: List<'_>,
 ) -> Result<SessionList, StoreError> {
-    let (before_ms, before) = match list.cursor {
-        Some(cursor) => read_cursor(cursor).ok_or_else(|| StoreError::invalid_cursor(cursor))?,
-        None => (i64::MAX, ""),
-    };
+    let (before_ms, before) = position(list.cursor)?;
     let limit = list.limit.max(1);
     let rows = pool
         .query(
@@ -314,30 +293,16 @@ pub(super) async fn list(
     let mut sessions: Vec<SessionRow> = Vec::with_capacity(rows.len());
     for row in &rows {
         if sessions.len() == limit {
-            let cursor = sessions.last().map(|row| format!("{}.{}", row.modified_ms, row.session));
+            let cursor = cursor(&sessions);
             return Ok(SessionList::new(sessions, cursor));
         }
-        let (data, through): (Option<Vec<u8>>, Option<i64>) = (column(row, 3)?, column(row, 4)?);
-        let summary = match (data, through) {
-            (Some(data), Some(through)) => {
-                let data = String::from_utf8(data).map_err(|_| corrupt("summary"))?;
-                Some(Summary::new(data, sequence(through)?))
-            }
-            _ => None,
-        };
-        let session = SessionId::from(column::<&str>(row, 0)?);
-        let modified_ms = from_sql(column(row, 1)?)?;
-        sessions.push(SessionRow::new(session, modified_ms, sequence(column(row, 2)?)?, summary));
+        let summary: Option<Vec<u8>> = column(row, 3)?;
+        let summary = summary.map(String::from_utf8).transpose().map_err(|_| corrupt("summary"))?;
+        let summary = (summary, column(row, 4)?);
+        let row = session(column(row, 0)?, column(row, 1)?, column(row, 2)?, summary);
+        sessions.push(valid(row)?);
     }
     Ok(SessionList::new(sessions, None))
-}
-
-/// Reads the position in the list of sessions that a cursor names.
-fn read_cursor(cursor: &str) -> Option<(i64, &str)> {
-    let (modified_ms, session) = cursor.split_once('.')?;
-    // PostgreSQL would fail on a NUL character.
-    let is_valid = session.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-');
-    is_valid.then_some((modified_ms.parse().ok()?, session))
 }
 
 pub(super) async fn subpaths(
@@ -355,7 +320,7 @@ pub(super) async fn subpaths(
             ],
         )
         .await?;
-    rows.iter().map(|row| Subpath::new(column(row, 0)?).map_err(|_| corrupt("subpath"))).collect()
+    rows.iter().map(|row| valid(subpath(column(row, 0)?))).collect()
 }
 
 pub(super) async fn delete(
@@ -396,13 +361,5 @@ mod tests {
         let appended = appended(Sequence::new(7), &stored, &batch.positions).unwrap();
         assert_eq!((appended.last, appended.skipped), (Sequence::new(9), 3));
         assert_eq!(appended.sequences, [8, 3, 8, 9, 3].map(Sequence::new));
-    }
-
-    #[test]
-    fn cursors_are_checked_before_they_are_sent() {
-        assert_eq!(read_cursor("12.ab-3"), Some((12, "ab-3")));
-        for cursor in ["", "12", "x.a", "1.\0", "1.é", "1;drop"] {
-            assert_eq!(read_cursor(cursor), None, "{cursor:?}");
-        }
     }
 }

@@ -7,12 +7,12 @@ use super::errors;
 use super::pool::Pool;
 
 /// The version of the schema.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 /// The first half of the key of the advisory lock; the second one is derived from the schema.
 const LOCK: i32 = 0x636c_6173;
 
-/// Checks the database, and creates the schema if it does not exist. Any number of hosts can do so at once.
+/// Checks the database, and creates or updates the schema. Any number of hosts can do so at once.
 pub(super) async fn open(pool: &Pool, schema: &str) -> Result<(), StoreError> {
     let rows = pool.query("SELECT current_setting('server_encoding')", &[]).await?;
     let encoding: String = rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default();
@@ -20,7 +20,7 @@ pub(super) async fn open(pool: &Pool, schema: &str) -> Result<(), StoreError> {
         return Err(errors::encoding(&encoding));
     }
     // A host whose role may not create anything never gets to the migration.
-    if version(pool, schema).await?.is_none() {
+    if version(pool, schema).await?.is_none_or(|version| version < VERSION) {
         pool.query(&migration(schema), &[]).await?;
     }
     match version(pool, schema).await? {
@@ -44,10 +44,11 @@ async fn version(pool: &Pool, schema: &str) -> Result<Option<i32>, StoreError> {
     Ok(Some(version.ok_or_else(|| errors::corrupt("schema version"))?))
 }
 
-/// Returns the statement that creates the schema. One statement is one transaction, also behind a pooler, and the
-/// lock lasts until its end.
+/// Returns the statement that creates or updates the schema. One statement is one transaction, also behind a pooler,
+/// and the lock lasts until its end.
 fn migration(schema: &str) -> String {
-    let version_1 = include_str!("schema.sql").replace("__schema__", schema);
+    let version_1 = include_str!("schema_1.sql").replace("__schema__", schema);
+    let version_2 = include_str!("schema_2.sql").replace("__schema__", schema);
     format!(
         "DO $migration$ BEGIN
              PERFORM pg_advisory_xact_lock({LOCK}, hashtext('{schema}'));
@@ -55,6 +56,9 @@ fn migration(schema: &str) -> String {
                  -- `IF NOT EXISTS` would require the privilege to create schemas, also if this one exists.
                  IF to_regnamespace('{schema}') IS NULL THEN CREATE SCHEMA {schema}; END IF;
                  {version_1}
+             END IF;
+             IF (SELECT max(version) FROM {schema}.claude_agent_store) < 2 THEN
+                 {version_2}
              END IF;
          END $migration$"
     )

@@ -5,6 +5,8 @@ use std::path::Path;
 use claude_agent_kit::store::{StoreError, StoreErrorKind};
 use rusqlite::ErrorCode;
 
+use crate::sql::Invalid;
+
 /// Why a request failed.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -23,6 +25,12 @@ impl From<rusqlite::Error> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Request(error)
+    }
+}
+
+impl From<Invalid> for Fault {
+    fn from(Invalid(what): Invalid) -> Self {
+        Self::Request(corrupt(what))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A store in an SQLite file.
 
+mod approvals;
 pub(crate) mod errors;
 mod jobs;
 mod requests;
@@ -17,13 +18,18 @@ use claude_agent_kit::store::{
 
 use self::jobs::Jobs;
 use self::requests::{OwnedAppend, OwnedLoad};
+use crate::approvals::Changes;
 
-/// Keeps sessions in an SQLite file, which any number of processes of one machine can share.
+/// Keeps sessions and [approvals](claude_agent_kit::approval) in an SQLite file, which any number of processes of
+/// one machine can share.
 ///
 /// An append is synced to disk before it returns. The store has one thread, with a queue of 64 requests;
 /// further requests wait. Appends that wait at the same time are committed together. A request whose
 /// future is dropped before the thread has begun it is not executed. A clone shares the thread, which ends
 /// when all clones are dropped.
+///
+/// A run that waits for an approval learns of a decision by the same store or a clone of it at once. Decisions of
+/// other processes are looked for every half second, because SQLite has no notifications.
 ///
 /// The file is created with access for its owner only. It must be on a local file system, because SQLite's
 /// write-ahead log does not work on network file systems. Its companions with the suffixes `-wal` and `-shm`
@@ -44,6 +50,7 @@ use self::requests::{OwnedAppend, OwnedLoad};
 pub struct SqliteStore {
     path: Arc<Path>,
     jobs: Jobs,
+    changes: Changes,
 }
 
 /// Options of a [`SqliteStore`].
@@ -95,7 +102,7 @@ impl SqliteStore {
     /// version of this crate has updated its schema.
     pub async fn open_with(options: SqliteOptions) -> Result<Self, StoreError> {
         let path = options.path.clone().into();
-        Ok(Self { path, jobs: Jobs::start(options).await? })
+        Ok(Self { path, jobs: Jobs::start(options).await?, changes: Changes::new() })
     }
 
     /// Returns the path of the file.

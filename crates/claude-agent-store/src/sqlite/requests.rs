@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use claude_agent_kit::SessionId;
 use claude_agent_kit::store::{
-    Append, Appended, EntryId, EntryPage, Epoch, Load, LoadScope, NewEntry, ProjectKey, Sequence,
-    SessionKey, SessionList, SessionRow, StoreError, StoredEntry, Subpath, Summary,
+    Append, Appended, EntryPage, Epoch, Load, NewEntry, ProjectKey, Sequence, SessionKey,
+    SessionList, SessionRow, StoreError, Subpath,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::errors::{Fault, corrupt};
+use crate::sql::{self, entry, from_sql, position, sequence, subpath_of, to_sql};
 
 /// [`Append`] for another thread.
 pub(super) struct OwnedAppend {
@@ -40,29 +40,12 @@ pub(super) struct OwnedLoad {
 
 impl OwnedLoad {
     pub(super) fn new(load: &Load<'_>) -> Self {
-        let subpath = match load.subpath {
-            LoadScope::All => None,
-            LoadScope::Main => Some(String::new()),
-            LoadScope::Subpath(subpath) => Some(subpath.as_str().to_owned()),
-        };
+        let subpath = subpath_of(load.subpath).map(str::to_owned);
         Self { subpath, after: load.after, limit: load.limit, max_bytes: load.max_bytes }
     }
 }
 
-/// Converts a number of the API. Numbers beyond those of SQLite are greater than all stored ones.
-fn to_sql(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn from_sql(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| corrupt("number"))
-}
-
-fn sequence(number: i64) -> Result<Sequence, StoreError> {
-    from_sql(number).map(Sequence::new)
-}
-
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
@@ -257,18 +240,13 @@ fn page(mut rows: rusqlite::Rows<'_>, load: &OwnedLoad) -> Result<EntryPage, Fau
             page.more = true;
             break;
         }
-        let subpath = match self::text(row, 1)? {
-            "" => None,
-            subpath => Some(Subpath::new(subpath).map_err(|_| corrupt("subpath"))?),
-        };
-        let id = EntryId::new(self::text(row, 2)?).map_err(|_| corrupt("ID of an entry"))?;
-        page.entries.push(StoredEntry::new(sequence(row.get(0)?)?, subpath, id, text));
+        page.entries.push(entry(row.get(0)?, self::text(row, 1)?, self::text(row, 2)?, text)?);
     }
     Ok(page)
 }
 
 /// Returns a column as text, without copying it.
-fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {
+pub(super) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Fault> {
     Ok(row.get_ref(column)?.as_str().map_err(|_| corrupt("text"))?)
 }
 
@@ -284,10 +262,7 @@ pub(super) fn list(
     cursor: Option<&str>,
     limit: usize,
 ) -> Result<SessionList, Fault> {
-    let (before_ms, before) = match cursor {
-        Some(cursor) => read_cursor(cursor).ok_or_else(|| StoreError::invalid_cursor(cursor))?,
-        None => (i64::MAX, ""),
-    };
+    let (before_ms, before) = position(cursor)?;
     let limit = limit.max(1);
     let mut statement = connection.prepare_cached(LIST)?;
     let mut rows = statement.query(params![
@@ -300,25 +275,13 @@ pub(super) fn list(
     let mut sessions: Vec<SessionRow> = Vec::new();
     while let Some(row) = rows.next()? {
         if sessions.len() == limit {
-            let cursor = sessions.last().map(|row| format!("{}.{}", row.modified_ms, row.session));
+            let cursor = sql::cursor(&sessions);
             return Ok(SessionList::new(sessions, cursor));
         }
-        let (data, through): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
-        let summary = match (data, through) {
-            (Some(data), Some(through)) => Some(Summary::new(data, sequence(through)?)),
-            _ => None,
-        };
-        let session = SessionId::from(text(row, 0)?);
-        let modified_ms = from_sql(row.get(1)?)?;
-        sessions.push(SessionRow::new(session, modified_ms, sequence(row.get(2)?)?, summary));
+        let summary = (row.get(3)?, row.get(4)?);
+        sessions.push(sql::session(text(row, 0)?, row.get(1)?, row.get(2)?, summary)?);
     }
     Ok(SessionList::new(sessions, None))
-}
-
-/// Reads the position in the list of sessions that a cursor names.
-fn read_cursor(cursor: &str) -> Option<(i64, &str)> {
-    let (modified_ms, session) = cursor.split_once('.')?;
-    Some((modified_ms.parse().ok()?, session))
 }
 
 pub(super) fn subpaths(connection: &Connection, key: &SessionKey) -> Result<Vec<Subpath>, Fault> {
@@ -329,7 +292,7 @@ pub(super) fn subpaths(connection: &Connection, key: &SessionKey) -> Result<Vec<
     let mut rows = statement.query([session])?;
     let mut subpaths = Vec::new();
     while let Some(row) = rows.next()? {
-        subpaths.push(Subpath::new(text(row, 0)?).map_err(|_| corrupt("subpath"))?);
+        subpaths.push(sql::subpath(text(row, 0)?)?);
     }
     Ok(subpaths)
 }
@@ -365,12 +328,12 @@ pub(super) fn delete(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::{SqliteOptions, schema};
     use super::*;
 
     /// Returns how SQLite executes a statement.
-    fn plan(statement: &str) -> String {
+    pub(in super::super) fn plan(statement: &str) -> String {
         let directory = tempfile::tempdir().unwrap();
         let connection = schema::open(&SqliteOptions::new(directory.path().join("db"))).unwrap();
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();

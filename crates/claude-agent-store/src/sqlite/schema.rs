@@ -12,7 +12,7 @@ use super::SqliteOptions;
 use super::errors::{self, Fault};
 
 /// The version of the schema. Every older one is updated by [`migrate`].
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Marks a file as a store of this crate, in the header of the database.
 const APPLICATION: i64 = 0x636c_6173;
@@ -54,6 +54,29 @@ const VERSION_1: &str = "
         UNIQUE (transcript, entry_id)
     ) STRICT;
     CREATE INDEX entry_of_transcript ON entry (transcript, sequence);
+";
+
+/// Approvals, since version 2.
+const VERSION_2: &str = "
+    CREATE TABLE approval_owner (
+        scope TEXT NOT NULL,
+        session TEXT NOT NULL,
+        epoch INTEGER NOT NULL,
+        PRIMARY KEY (scope, session)
+    ) STRICT;
+    CREATE TABLE approval (
+        scope TEXT NOT NULL,
+        id TEXT NOT NULL,
+        session TEXT NOT NULL,
+        requested_at_ms INTEGER NOT NULL,
+        is_pending INTEGER NOT NULL,
+        is_open INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (scope, id)
+    ) STRICT;
+    CREATE INDEX approval_pending ON approval (scope, requested_at_ms, id) WHERE is_pending;
+    CREATE INDEX approval_open ON approval (scope, session, requested_at_ms, id) WHERE is_open;
 ";
 
 /// Opens the file and updates its schema.
@@ -128,8 +151,12 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     if !is_new && application != APPLICATION {
         return Err(errors::foreign(path).into());
     }
-    if is_new {
-        transaction.execute_batch(VERSION_1)?;
+    for (number, step) in (1..).zip([VERSION_1, VERSION_2]) {
+        if version < number {
+            transaction.execute_batch(step)?;
+        }
+    }
+    if version < VERSION {
         transaction.pragma_update(None, "application_id", APPLICATION)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }

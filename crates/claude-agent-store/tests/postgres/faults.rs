@@ -1,4 +1,4 @@
-//! Locks, dropped requests, stalled connections and killed servers.
+//! Locks, dropped requests and stalled connections.
 
 use std::time::Duration;
 
@@ -10,12 +10,8 @@ use super::fixture::{
     connect, entry, key, kind, new_schema, open, options, options_for, texts, trial, wait_for,
     with_server,
 };
-use super::kills::{self, Played};
-use super::proxy::Proxy;
-use super::server::Server;
-
-/// A tenth of the runs of `cargo xtask prove`.
-const RUNS: u64 = 20;
+use tests_servers::Proxy;
+use tests_servers::postgres::Server;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -36,10 +32,6 @@ pub(crate) fn trials() -> Vec<Trial> {
             "lost_response_is_repeated_without_a_duplicate",
             lost_response_is_repeated_without_a_duplicate,
         ),
-        Trial::test("killed_server_loses_nothing_acknowledged", || {
-            killed_server_loses_nothing_acknowledged();
-            Ok(())
-        }),
     ]
 }
 
@@ -176,7 +168,7 @@ async fn closed_connections_are_replaced() {
 
 async fn unreachable_server_is_unavailable() {
     // Nothing listens on a port that was just closed.
-    let port = Proxy::start(with_server(Server::port)).await.port();
+    let port = Proxy::start(with_server(Server::port)).await.unwrap().port();
     let url = with_server(|server| server.url_at(port));
     let error = PostgresStore::open_with(options_for(&url)).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
@@ -192,7 +184,7 @@ async fn through(proxy: &Proxy) -> (PostgresOptions, PostgresStore) {
 }
 
 async fn stalled_append_is_repeated_without_a_duplicate() {
-    let proxy = Proxy::start(with_server(Server::port)).await;
+    let proxy = Proxy::start(with_server(Server::port)).await.unwrap();
     let (_, store) = through(&proxy).await;
     let batch = [entry("1"), entry("2")];
     store.append(&key(1), Append::new(&batch[..1])).await.unwrap();
@@ -207,7 +199,7 @@ async fn stalled_append_is_repeated_without_a_duplicate() {
 }
 
 async fn lost_response_is_repeated_without_a_duplicate() {
-    let proxy = Proxy::start(with_server(Server::port)).await;
+    let proxy = Proxy::start(with_server(Server::port)).await.unwrap();
     let (options, store) = through(&proxy).await;
     store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
     // The server gets the request, and the client does not get the response.
@@ -226,21 +218,11 @@ async fn lost_response_is_repeated_without_a_duplicate() {
     let error = request.await.unwrap().unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
 
-    let proxy = Proxy::start(with_server(Server::port)).await;
+    let proxy = Proxy::start(with_server(Server::port)).await.unwrap();
     drop((options, store));
     let (_, store) = through(&proxy).await;
     drop(store);
     let appended = direct.append(&key(1), Append::new(&[entry("2"), entry("3")])).await.unwrap();
     assert_eq!(appended.skipped, 1);
     assert_eq!(texts(&direct, &key(1)).await, ["1", "2", "3"]);
-}
-
-fn killed_server_loses_nothing_acknowledged() {
-    let mut server = Server::start().unwrap();
-    let mut total = Played::default();
-    for seed in 0..RUNS {
-        total.add(&kills::play(&mut server, seed).unwrap());
-    }
-    // The runs are of no use if they always kill the server between appends.
-    assert!(total.kills >= RUNS && total.repeated > RUNS, "{total:?}");
 }

@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::store::{
-    Load, NewEntry, SessionKey, SessionStore, StoreError, StoreErrorKind,
-};
 use claude_agent_store::{PostgresOptions, PostgresStore};
 use libtest_mimic::Trial;
 use tokio_postgres::{Client, NoTls};
 
-use super::server::{PASSWORD, Server};
+use tests_servers::postgres::{PASSWORD, Server};
+
+pub(crate) use super::support::{entry, key, kind, texts};
 
 static SERVER: RwLock<Option<Server>> = RwLock::new(None);
 
@@ -74,36 +73,6 @@ pub(crate) async fn connect() -> Client {
     let (client, connection) = config.password(PASSWORD).connect(NoTls).await.unwrap();
     tokio::spawn(async move { drop(connection.await) });
     client
-}
-
-pub(crate) fn key(number: u32) -> SessionKey {
-    let id = format!("{number:08x}-0000-4000-8000-000000000000");
-    SessionKey::new("scope", "project", &*id).unwrap()
-}
-
-pub(crate) fn entry(text: &str) -> NewEntry {
-    NewEntry::new(None, text, 0).unwrap()
-}
-
-pub(crate) async fn texts(store: &PostgresStore, key: &SessionKey) -> Vec<String> {
-    let (mut texts, mut load) = (Vec::new(), Load::all());
-    loop {
-        let page = store.load(key, load).await.unwrap();
-        for entry in page.entries {
-            // Dense, because nothing was deleted.
-            assert_eq!(entry.sequence.get(), load.after.get() + 1);
-            load.after = entry.sequence;
-            texts.push(entry.text.to_string());
-        }
-        if !page.more {
-            return texts;
-        }
-    }
-}
-
-#[track_caller]
-pub(crate) fn kind<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreErrorKind {
-    result.unwrap_err().kind()
 }
 
 /// Waits until a statement returns a number that meets the condition.

@@ -11,21 +11,18 @@
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-mod faults;
+mod approvals;
 #[cfg(target_os = "linux")]
-mod figures;
+mod faults;
 #[cfg(target_os = "linux")]
 mod fixture;
 #[cfg(target_os = "linux")]
-mod kills;
-#[cfg(target_os = "linux")]
 mod pooler;
 #[cfg(target_os = "linux")]
-mod proxy;
-#[cfg(target_os = "linux")]
-mod server;
-#[cfg(target_os = "linux")]
 mod store;
+#[cfg(target_os = "linux")]
+#[path = "../support/mod.rs"]
+mod support;
 
 /// The server is started and killed with the means of Linux.
 #[cfg(not(target_os = "linux"))]
@@ -38,13 +35,12 @@ fn main() -> ExitCode {
     use libtest_mimic::Arguments;
 
     let arguments = Arguments::from_args();
-    if std::env::var_os(server::SKIP).is_some_and(|value| !value.is_empty()) {
-        eprintln!("the tests on PostgreSQL are skipped because of {}", server::SKIP);
+    if tests_servers::postgres::is_skipped() {
         return ExitCode::SUCCESS;
     }
     let trials = || {
-        let trials = store::trials().into_iter().chain(faults::trials());
-        trials.chain(pooler::trials()).chain(figures::trials()).collect()
+        let trials = store::trials().into_iter().chain(approvals::trials()).chain(faults::trials());
+        trials.chain(pooler::trials()).collect()
     };
     if arguments.list {
         return libtest_mimic::run(&arguments, trials()).exit_code();

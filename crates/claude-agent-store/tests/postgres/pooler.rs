@@ -7,20 +7,27 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use claude_agent_kit::approval::{ApprovalStore, ApprovalWrite, Approvals, Decision};
 use claude_agent_kit::store::{Append, List, SessionStore};
 use claude_agent_store::{PostgresStore, conformance};
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
+use super::approvals::approval;
 use super::fixture::{entry, key, options_for, texts, trial, with_server};
-use super::server::{self, PASSWORD, Server, USER};
+use tests_servers::postgres::{self, PASSWORD, Server, USER};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let is_missing = program().is_none() && server::install("pgbouncer").is_err();
+    let is_missing = program().is_none() && postgres::install("pgbouncer").is_err();
     vec![
         trial(
             "store_conforms_behind_a_pooler_in_transaction_mode",
             store_conforms_behind_a_pooler_in_transaction_mode,
+        )
+        .with_ignored_flag(is_missing),
+        trial(
+            "approvals_conform_behind_a_pooler_in_transaction_mode",
+            approvals_conform_behind_a_pooler_in_transaction_mode,
         )
         .with_ignored_flag(is_missing),
         trial(
@@ -61,7 +68,7 @@ impl Pooler {
         let file = folder.path().join("pgbouncer.ini");
         fs::write(&file, settings).unwrap();
         let mut command = Command::new(program().unwrap());
-        if let Some((user, group)) = server::other_user().unwrap() {
+        if let Some((user, group)) = postgres::other_user().unwrap() {
             for path in [folder.path(), &users, &file] {
                 std::os::unix::fs::chown(path, Some(user), Some(group)).unwrap();
             }
@@ -95,6 +102,18 @@ async fn store_conforms_behind_a_pooler_in_transaction_mode() {
         .assert();
 }
 
+/// Notifications do not arrive, so that decisions of the other host are found by looking for them.
+async fn approvals_conform_behind_a_pooler_in_transaction_mode() {
+    let pooler = Pooler::start("transaction").await;
+    let url = with_server(|server| server.url_at(pooler.port));
+    let hosts = async || {
+        let options = options_for(&url);
+        let one = PostgresStore::open_with(options.clone()).await.unwrap();
+        [one, PostgresStore::open_with(options).await.unwrap()]
+    };
+    conformance::run_approvals(hosts).await.assert();
+}
+
 /// In this mode, a transaction of several statements is an error.
 async fn every_request_works_behind_a_pooler_in_statement_mode() {
     let pooler = Pooler::start("statement").await;
@@ -112,6 +131,15 @@ async fn every_request_works_behind_a_pooler_in_statement_mode() {
             store.list(key(number).project_key(), List::new()).await.unwrap();
             store.delete(&key(number), None).await.unwrap();
             assert_eq!(texts(&store, &key(number)).await, [""; 0]);
+
+            let epoch = store.claim_approvals("scope", key(number).session()).await.unwrap();
+            assert!(epoch.get() > 0);
+            let request = approval(number);
+            store.write_approval(ApprovalWrite::insert(&request)).await.unwrap();
+            let approvals = Approvals::new("scope", store);
+            let decision = Decision::deny("ana@example.com", "no");
+            approvals.decide(&request.request.id, decision).await.unwrap();
+            assert!(approvals.changed(&request).await.unwrap().unwrap().decision.is_some());
         });
     }
     tasks.join_all().await;

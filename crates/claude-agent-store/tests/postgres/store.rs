@@ -1,5 +1,8 @@
 //! What the store does on a server that works.
 
+use claude_agent_kit::approval::{
+    ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
+};
 use claude_agent_kit::store::{
     Append, Epoch, List, Load, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
@@ -7,10 +10,11 @@ use claude_agent_store::{PostgresOptions, PostgresStore, conformance};
 use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 
+use super::approvals::approval;
 use super::fixture::{
     connect, entry, key, kind, new_schema, open, options, texts, trial, wait_for, with_server,
 };
-use super::server::{PASSWORD, Server};
+use tests_servers::postgres::{PASSWORD, Server};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -132,7 +136,7 @@ async fn newer_schema_is_rejected() {
     let error = PostgresStore::open_with(options.clone()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected);
     assert!(error.to_string().contains("has version 99"), "{error}");
-    set(1).await;
+    set(2).await;
     PostgresStore::open_with(options).await.unwrap();
 }
 
@@ -160,22 +164,28 @@ async fn database_without_unicode_is_rejected() {
     assert!(error.to_string().contains("\"LATIN1\""), "{error}");
 }
 
-/// The grants are those of the documentation.
+/// The statements are those of the guide: first what an administrator executes, then what the owner does.
 async fn documented_privileges_are_sufficient() {
-    let (client, owner) = (connect().await, options());
-    drop(PostgresStore::open_with(owner.clone()).await.unwrap());
-    client.execute("CREATE ROLE agent LOGIN PASSWORD 'hunter2'", &[]).await.unwrap();
-    let url = with_server(Server::url).replace("tester@", "agent@");
-    let agent = PostgresOptions::new(&url).unwrap().password("hunter2").schema(schema(&owner));
+    let guide = include_str!("../../src/guide/store_servers_postgres.md");
+    let mut statements = guide.split("```sql\n").skip(1);
+    let mut next = || statements.next().unwrap().split("```").next().unwrap().to_owned();
+    let (roles, grants) = (next(), next());
+    let (client, schema) = (connect().await, new_schema());
+    client.batch_execute(&roles.replace("DATABASE agents", "DATABASE postgres")).await.unwrap();
+    let as_role = |role: &str, password: &str| {
+        let url = with_server(Server::url).replace("tester@", &format!("{role}@"));
+        PostgresOptions::new(&url).unwrap().password(password).schema(&schema)
+    };
+    drop(PostgresStore::open_with(as_role("agent_owner", "change me")).await.unwrap());
+    let agent = as_role("agent", "change me too");
     let error = PostgresStore::open_with(agent.clone()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
     assert!(error.to_string().contains("permission denied"), "{error}");
 
-    let docs = include_str!("../../src/postgres/mod.rs");
-    let sql = docs.split("```sql\n").nth(1).unwrap().split("/// ```").next().unwrap();
-    let sql = sql.replace("///", "").replace("claude_agent_store", "@");
-    let sql = sql.replace("@.@", &format!("{}.claude_agent_store", schema(&owner)));
-    client.batch_execute(&sql.replace('@', &schema(&owner))).await.unwrap();
+    let grants = grants.replace("claude_agent_store", "@");
+    let grants =
+        grants.replace("@.@", &format!("{schema}.claude_agent_store")).replace('@', &schema);
+    client.batch_execute(&format!("SET ROLE agent_owner; {grants}; RESET ROLE")).await.unwrap();
     let store = PostgresStore::open_with(agent.clone()).await.unwrap();
     let epoch = store.claim(&key(1)).await.unwrap();
     store.append(&key(1), Append::new(&[entry("1")]).epoch(epoch)).await.unwrap();
@@ -183,6 +193,12 @@ async fn documented_privileges_are_sufficient() {
     store.list(key(1).project_key(), List::new()).await.unwrap();
     store.subpaths(&key(1)).await.unwrap();
     store.delete(&key(1), None).await.unwrap();
+    let epoch = store.claim_approvals("scope", key(1).session()).await.unwrap();
+    let request = approval(1);
+    assert!(store.write_approval(ApprovalWrite::insert(&request).epoch(epoch)).await.unwrap());
+    let approvals = Approvals::new("scope", store);
+    let decision = Decision::allow("ana@example.com");
+    approvals.decide(&request.request.id, decision).await.unwrap();
     // The role cannot create anything.
     assert_eq!(
         kind(PostgresStore::open_with(agent.clone().schema(new_schema())).await),
@@ -228,7 +244,12 @@ async fn lists_and_pages_are_read_by_index() {
              SELECT id, '' FROM {schema}.session;
          INSERT INTO {schema}.entry (session, sequence, transcript, entry_id, text)
              SELECT id % 100, id, id % 100, id, '1' FROM {schema}.session;
-         ANALYZE {schema}.session, {schema}.transcript, {schema}.entry"
+         INSERT INTO {schema}.approval_owner (scope, session) SELECT 'scope', session FROM {schema}.session;
+         INSERT INTO {schema}.approval
+             SELECT 'scope', 'x' || n, n % 100, n % 50, n % 3 = 0, n % 2 = 0, 1, '', '{{}}'
+             FROM generate_series(1, 20000) n;
+         ANALYZE {schema}.session, {schema}.transcript, {schema}.entry, {schema}.approval_owner,
+             {schema}.approval"
     );
     client.batch_execute(&fill).await.unwrap();
     drop(client);
@@ -244,6 +265,17 @@ async fn lists_and_pages_are_read_by_index() {
         }
         store.subpaths(&key).await.unwrap();
         store.delete(&key, None).await.unwrap();
+        let epoch = store.claim_approvals("other", key.session()).await.unwrap();
+        let request = approval(number);
+        store.write_approval(ApprovalWrite::insert(&request)).await.unwrap();
+        let late = store.write_approval(ApprovalWrite::update(&request).epoch(epoch)).await;
+        assert_eq!(kind(late), StoreErrorKind::Superseded);
+        let id = &request.request.id;
+        for filter in
+            [ApprovalFilter::Id(id), ApprovalFilter::OpenOf(key.session()), ApprovalFilter::Pending]
+        {
+            store.list_approvals(ApprovalList::new("other", filter)).await.unwrap();
+        }
     }
     drop(store);
     assert_eq!(scans_of(&schema).await, before);

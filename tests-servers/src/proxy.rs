@@ -1,5 +1,6 @@
 //! A TCP proxy that stalls.
 
+use std::io;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -9,23 +10,28 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Whether requests and responses are held back.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Stalls {
     requests: bool,
     responses: bool,
 }
 
 /// Passes connections on to a port, until it is dropped.
-pub(crate) struct Proxy {
+#[derive(Debug)]
+pub struct Proxy {
     port: u16,
     stalls: Arc<watch::Sender<Stalls>>,
     task: JoinHandle<()>,
 }
 
 impl Proxy {
-    pub(crate) async fn start(to: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+    /// Starts a proxy in front of a port of the loopback interface, on the current runtime.
+    ///
+    /// # Errors
+    /// Returns an error when there is no free port.
+    pub async fn start(to: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
         let stalls = Arc::new(watch::channel(Stalls::default()).0);
         let of_task = Arc::clone(&stalls);
         let task = tokio::spawn(async move {
@@ -41,25 +47,26 @@ impl Proxy {
                 connections.spawn(pass(from_server, to_client, stalls, |stalls| stalls.responses));
             }
         });
-        Self { port, stalls, task }
+        Ok(Self { port, stalls, task })
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// Returns the port that accepts connections.
+    pub fn port(&self) -> u16 {
         self.port
     }
 
     /// Holds everything back, or passes it on again.
-    pub(crate) fn stall(&self, is_stalled: bool) {
+    pub fn stall(&self, is_stalled: bool) {
         self.stalls.send_replace(Stalls { requests: is_stalled, responses: is_stalled });
     }
 
     /// Holds back what the server sends.
-    pub(crate) fn stall_responses(&self, is_stalled: bool) {
+    pub fn stall_responses(&self, is_stalled: bool) {
         self.stalls.send_replace(Stalls { requests: false, responses: is_stalled });
     }
 
     /// Closes all connections, and accepts no others.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.task.abort();
     }
 }

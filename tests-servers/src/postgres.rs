@@ -13,11 +13,23 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Skips the tests on PostgreSQL, if it has a value.
-pub(crate) const SKIP: &str = "CLAUDE_AGENT_STORE_SKIP_POSTGRES";
+/// The variable that skips the tests on PostgreSQL, if it has a value.
+const SKIP: &str = "CLAUDE_AGENT_STORE_SKIP_POSTGRES";
 
-pub(crate) const USER: &str = "tester";
-pub(crate) const PASSWORD: &str = "correct horse/battery@staple";
+/// Returns whether the tests on PostgreSQL are skipped, and says so.
+#[expect(clippy::print_stderr, reason = "skipped tests must be noticed")]
+pub fn is_skipped() -> bool {
+    let is_skipped = std::env::var_os(SKIP).is_some_and(|value| !value.is_empty());
+    if is_skipped {
+        eprintln!("the tests on PostgreSQL are skipped because of {SKIP}");
+    }
+    is_skipped
+}
+
+/// The superuser.
+pub const USER: &str = "tester";
+/// The password of [`USER`], with characters that a connection string must escape.
+pub const PASSWORD: &str = "correct horse/battery@staple";
 
 /// Waits for the end of its input, also when the test is killed, and stops the server then.
 const SUPERVISOR: &str = r#"
@@ -44,7 +56,8 @@ subjectAltName = DNS:localhost,IP:127.0.0.1
 ";
 
 /// A running server. Dropping it stops the server and removes its files.
-pub(crate) struct Server {
+#[derive(Debug)]
+pub struct Server {
     folder: TempDir,
     programs: PathBuf,
     port: u16,
@@ -55,12 +68,18 @@ pub(crate) struct Server {
 
 impl Server {
     /// Creates and starts a server. A missing program is installed if the system has `apt-get`.
-    pub(crate) fn start() -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// Returns why there is no server.
+    pub fn start() -> Result<Self, String> {
         Self::start_with(&[])
     }
 
-    /// Creates and starts a server with these settings.
-    pub(crate) fn start_with(settings: &'static [&'static str]) -> Result<Self, String> {
+    /// Creates and starts a server with these settings, which take precedence over those of the tests.
+    ///
+    /// # Errors
+    /// Returns why there is no server.
+    pub fn start_with(settings: &'static [&'static str]) -> Result<Self, String> {
         let programs = programs()?;
         let folder = tempfile::Builder::new().prefix("claude-agent-store-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary directory: {error}"))?;
@@ -104,7 +123,10 @@ impl Server {
     }
 
     /// Starts the server again, after [`kill`](Self::kill).
-    pub(crate) fn restart(&mut self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// Returns the log of a server that does not start.
+    pub fn restart(&mut self) -> Result<(), String> {
         // The port may have been taken in the meantime.
         for _ in 0..5 {
             let supervisor = self.spawn().map_err(|error| format!("PostgreSQL: {error}"))?;
@@ -159,7 +181,7 @@ impl Server {
     }
 
     /// Kills all processes of the server with SIGKILL.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         if let Some(mut supervisor) = self.supervisor.take() {
             drop(supervisor.kill());
             drop(supervisor.wait());
@@ -182,24 +204,30 @@ impl Server {
         }
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// Returns the port on the loopback interface.
+    pub fn port(&self) -> u16 {
         self.port
     }
 
     /// Returns the certificate of the server.
-    pub(crate) fn certificate(&self) -> Vec<u8> {
+    pub fn certificate(&self) -> Vec<u8> {
         fs::read(self.folder.path().join("server.crt")).unwrap_or_default()
     }
 
     /// Returns the connection string, without a password and without TLS.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.url_at(self.port)
     }
 
     /// Returns the connection string for another port, such as that of a proxy.
-    #[allow(clippy::unused_self, reason = "the user is that of the server")]
-    pub(crate) fn url_at(&self, port: u16) -> String {
+    pub fn url_at(&self, port: u16) -> String {
         format!("postgres://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
+    }
+
+    /// Returns the connection string for another port, with the password.
+    pub fn url_with_password(&self, port: u16) -> String {
+        let password = PASSWORD.replace(' ', "%20").replace('/', "%2F").replace('@', "%40");
+        self.url_at(port).replace('@', &format!(":{password}@"))
     }
 }
 
@@ -220,7 +248,10 @@ fn run(command: &mut Command) -> io::Result<()> {
 }
 
 /// Returns the user and the group that run the server, if this process is root.
-pub(crate) fn other_user() -> Result<Option<(u32, u32)>, String> {
+///
+/// # Errors
+/// Returns an error when there is no such user.
+pub fn other_user() -> Result<Option<(u32, u32)>, String> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0);
     if !is_root {
         return Ok(None);
@@ -255,7 +286,10 @@ fn programs() -> Result<PathBuf, String> {
 }
 
 /// Installs a package with apt-get.
-pub(crate) fn install(package: &str) -> io::Result<()> {
+///
+/// # Errors
+/// Returns the output of apt-get.
+pub fn install(package: &str) -> io::Result<()> {
     let apt = || {
         let mut command = Command::new("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());

@@ -1,0 +1,198 @@
+//! Approvals on a server that works, behind a pooler, and while connections are lost.
+
+use std::time::Duration;
+
+use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals, Decision};
+use claude_agent_kit::store::{Append, Epoch, SessionStore, StoreErrorKind};
+use claude_agent_store::{PostgresStore, conformance};
+use libtest_mimic::Trial;
+
+use super::fixture::{connect, entry, key, kind, open, options, texts, trial, wait_for};
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        trial("approvals_in_postgres_conform", approvals_in_postgres_conform),
+        trial("approvals_survive_the_store", approvals_survive_the_store),
+        trial("schema_without_approvals_is_updated", schema_without_approvals_is_updated),
+        trial("takeover_waits_for_a_write_in_flight", takeover_waits_for_a_write_in_flight),
+        trial("repeated_write_is_recognized", repeated_write_is_recognized),
+        trial("decision_of_another_host_is_notified", decision_of_another_host_is_notified),
+        trial(
+            "damaged_approvals_are_reported_as_corrupt",
+            damaged_approvals_are_reported_as_corrupt,
+        ),
+    ]
+}
+
+async fn approvals_in_postgres_conform() {
+    let hosts = async || {
+        let options = options();
+        let one = PostgresStore::open_with(options.clone()).await.unwrap();
+        [one, PostgresStore::open_with(options).await.unwrap()]
+    };
+    conformance::run_approvals(hosts).await.assert();
+}
+
+/// Returns an approval as the kit would request it.
+pub(crate) fn approval(number: u32) -> Approval {
+    let text = format!(
+        r#"{{"request":{{"id":"{number:08x}-0000-4000-8000-000000000000","scope":"scope",
+             "session_id":"{}","tool_use_id":"toolu_1","tool_name":"Bash","input":{{}},
+             "requested_at_ms":1}},"status":"pending","is_parked":false,"version":1}}"#,
+        key(1).session()
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+async fn approvals_survive_the_store() {
+    let options = options();
+    let store = PostgresStore::open_with(options.clone()).await.unwrap();
+    let old = store.claim_approvals("scope", key(1).session()).await.unwrap();
+    let request = approval(1);
+    assert!(store.write_approval(ApprovalWrite::insert(&request).epoch(old)).await.unwrap());
+    let id = &request.request.id;
+    let decision = Decision::allow("ana@example.com");
+    let decided = Approvals::new("scope", store.clone()).decide(id, decision).await.unwrap();
+    drop(store);
+
+    let store = PostgresStore::open_with(options).await.unwrap();
+    let approvals = Approvals::new("scope", store.clone());
+    assert_eq!(approvals.get(id).await.unwrap(), Some(decided));
+    assert!(store.claim_approvals("scope", key(1).session()).await.unwrap() > old);
+    let write = ApprovalWrite::insert(&request).epoch(old);
+    assert_eq!(kind(store.write_approval(write).await), StoreErrorKind::Superseded);
+}
+
+async fn schema_without_approvals_is_updated() {
+    let options = options();
+    let store = PostgresStore::open_with(options.clone()).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    let (client, schema) = (connect().await, store.schema().to_owned());
+    let downgrade = format!(
+        "DROP TABLE {schema}.approval, {schema}.approval_owner;
+         DROP FUNCTION {schema}.claim_approvals; DROP FUNCTION {schema}.write_approval;
+         UPDATE {schema}.claude_agent_store SET version = 1"
+    );
+    client.batch_execute(&downgrade).await.unwrap();
+    let mut hosts = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let options = options.clone();
+        hosts.spawn(async move {
+            let store = PostgresStore::open_with(options).await.unwrap();
+            assert_eq!(texts(&store, &key(1)).await, ["1"]);
+            store.claim_approvals("scope", key(1).session()).await.unwrap()
+        });
+    }
+    let mut epochs = hosts.join_all().await;
+    epochs.sort();
+    assert_eq!(epochs, [1, 2, 3, 4, 5, 6].map(Epoch::new));
+    let versions = format!("SELECT version FROM {schema}.claude_agent_store");
+    let rows = client.query(&versions, &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.get::<_, i32>(0)).collect::<Vec<_>>(), [2]);
+}
+
+/// Returns the statement that inserts an approval of the first owner.
+fn insert(schema: &str, request: &str) -> String {
+    let approval = approval(1);
+    let body = serde_json::to_string(&approval).unwrap();
+    format!(
+        "SELECT o_is_written FROM {schema}.write_approval('scope', '{}', '{}', 1, true, true, 1,
+             '{request}', '{body}', NULL, 1, '60s')",
+        approval.request.id, approval.request.session_id
+    )
+}
+
+async fn takeover_waits_for_a_write_in_flight() {
+    let store = open().await;
+    let (client, other) = (connect().await, connect().await);
+    let session = key(1).session().clone();
+    let old = store.claim_approvals("scope", &session).await.unwrap();
+    let begin = format!("BEGIN; {}", insert(store.schema(), "a"));
+    client.batch_execute(&begin).await.unwrap();
+    let claim = {
+        let (store, session) = (store.clone(), session.clone());
+        tokio::spawn(async move { store.claim_approvals("scope", &session).await })
+    };
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity
+         WHERE wait_event_type = 'Lock' AND query LIKE '%{}.%'",
+        store.schema()
+    );
+    wait_for(&other, &waiting, |count| count == 1).await;
+    let approvals = Approvals::new("scope", store.clone());
+    assert_eq!(approvals.pending().await.unwrap(), []);
+    assert!(!claim.is_finished());
+    client.batch_execute("COMMIT").await.unwrap();
+    assert!(claim.await.unwrap().unwrap() > old);
+    assert_eq!(approvals.pending().await.unwrap(), [approval(1)]);
+    let late = approval(2);
+    let late = store.write_approval(ApprovalWrite::insert(&late).epoch(old)).await;
+    assert_eq!(kind(late), StoreErrorKind::Superseded);
+}
+
+/// A connection that was lost between the commit and the response makes the store repeat its request.
+async fn repeated_write_is_recognized() {
+    let store = open().await;
+    let client = connect().await;
+    store.claim_approvals("scope", key(1).session()).await.unwrap();
+    for (request, is_written) in [("a", true), ("a", true), ("b", false), ("a", true)] {
+        let row = client.query_one(&insert(store.schema(), request), &[]).await.unwrap();
+        assert_eq!(row.get::<_, bool>(0), is_written, "{request}");
+    }
+    assert_eq!(Approvals::new("scope", store).pending().await.unwrap().len(), 1);
+}
+
+async fn decision_of_another_host_is_notified() {
+    let options = options();
+    let [one, other] = [
+        PostgresStore::open_with(options.clone()).await.unwrap(),
+        PostgresStore::open_with(options).await.unwrap(),
+    ];
+    let client = connect().await;
+    let listening =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN {}'", one.schema());
+    let approvals = Approvals::new("scope", one.clone());
+    let decide = async |number: u32| {
+        let request = approval(number);
+        other.write_approval(ApprovalWrite::insert(&request)).await.unwrap();
+        let waiting = {
+            let (approvals, request) = (approvals.clone(), request.clone());
+            tokio::spawn(async move { approvals.changed(&request).await })
+        };
+        wait_for(&client, &listening, |count| count == 1).await;
+        let by = Decision::allow("ana@example.com");
+        let others = Approvals::new("scope", other.clone());
+        let decided = others.decide(&request.request.id, by).await.unwrap();
+        let found = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        assert_eq!(found.unwrap().unwrap().unwrap(), Some(decided));
+    };
+    decide(1).await;
+    decide(2).await;
+    // Another connection is opened when the first one is lost.
+    let close = format!(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+         WHERE query = 'LISTEN {}'",
+        one.schema()
+    );
+    assert_eq!(client.query_one(&close, &[]).await.unwrap().get::<_, i64>(0), 1);
+    wait_for(&client, &listening, |count| count == 0).await;
+    decide(3).await;
+    // It is closed with the store.
+    drop((one, approvals.clone()));
+    drop(approvals);
+    wait_for(&client, &listening, |count| count == 0).await;
+}
+
+async fn damaged_approvals_are_reported_as_corrupt() {
+    let store = open().await;
+    store.write_approval(ApprovalWrite::insert(&approval(1))).await.unwrap();
+    let (client, schema) = (connect().await, store.schema().to_owned());
+    let approvals = Approvals::new("scope", store);
+    for change in [
+        format!("UPDATE {schema}.approval SET body = '{{}}'"),
+        format!("DROP TABLE {schema}.approval"),
+    ] {
+        client.batch_execute(&change).await.unwrap();
+        assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt, "{change}");
+    }
+}
