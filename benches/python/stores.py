@@ -1,4 +1,4 @@
-"""The official Python SDK with its store in memory. See src/stores.rs for the interface of subjects."""
+"""The official Python SDK with its stores. See src/stores.rs for the interface of subjects."""
 
 import asyncio
 import dataclasses
@@ -16,14 +16,24 @@ count = int(count)
 os.environ["CLAUDE_CONFIG_DIR"] = config
 
 
-def store():
-    if kind == "sqlite":
+async def store():
+    if kind == "memory":
+        return sdk.InMemorySessionStore()
+    if kind != "postgres":
         raise RuntimeError("the SDK has no such store")
-    return sdk.InMemorySessionStore()
+    # Only here, because nothing else needs them.
+    import asyncpg
+    from postgres_session_store import PostgresSessionStore
+
+    # A connection for each writer, as its README recommends.
+    pool = await asyncpg.create_pool(os.environ["BENCH_STORE_URL"], min_size=1, max_size=32)
+    target = PostgresSessionStore(pool=pool, table=os.environ["BENCH_STORE_NAME"])
+    await target.create_schema()
+    return target
 
 
 async def append(writers):
-    target = store()
+    target = await store()
     each = count // writers
 
     async def write(writer):
@@ -39,25 +49,71 @@ async def append(writers):
 
 
 async def import_session():
+    target = await store()
     began = time.perf_counter()
-    target = store()
     await sdk.import_session_to_store(session, target, directory=directory)
     wall = time.perf_counter() - began
     key = {"project_key": sdk.project_key_for_directory(directory), "session_id": session}
-    return len(await target.load(key)), wall
+    return (len(await target.load(key)) if kind == "memory" else 0), wall
 
 
 async def read():
-    target = store()
-    await sdk.import_session_to_store(session, target, directory=directory)
+    target = await store()
+    if kind == "memory":
+        await sdk.import_session_to_store(session, target, directory=directory)
     began = time.perf_counter()
     messages = await sdk.get_session_messages_from_store(target, session, directory=directory)
     return len(messages), time.perf_counter() - began
 
 
+async def copy_all(target):
+    ids = [info.session_id for info in sdk.list_sessions(directory=directory)]
+
+    async def copy(some):
+        for one in some:
+            await sdk.import_session_to_store(one, target, directory=directory)
+
+    await asyncio.gather(*(copy(ids[first::16]) for first in range(16)))
+    return len(ids)
+
+
+async def fill():
+    target = await store()
+    began = time.perf_counter()
+    return await copy_all(target), time.perf_counter() - began
+
+
+async def list_all():
+    target = await store()
+    if kind == "memory":
+        await copy_all(target)
+    began = time.perf_counter()
+    return len(await sdk.list_sessions_from_store(target, directory=directory)), time.perf_counter() - began
+
+
+# The CLI reads no transcript.
+async def resume():
+    target = await store()
+    if kind == "memory":
+        await sdk.import_session_to_store(session, target, directory=directory)
+    options = sdk.ClaudeAgentOptions(
+        cli_path=os.environ["BENCH_CLI"], cwd=directory, session_store=target, load_timeout_ms=600_000
+    )
+    async with sdk.ClaudeSDKClient(options=options):
+        pass
+    global baseline
+    baseline = peak_mib()
+    client = sdk.ClaudeSDKClient(options=dataclasses.replace(options, resume=session))
+    began = time.perf_counter()
+    await client.connect()
+    wall = time.perf_counter() - began
+    await client.disconnect()
+    return 1, wall
+
+
 async def turns():
     plain = sdk.ClaudeAgentOptions(cli_path=os.environ["BENCH_CLI"], cwd=directory)
-    mirrored = dataclasses.replace(plain, session_store=store())
+    mirrored = dataclasses.replace(plain, session_store=await store())
     times = [], []
     async with sdk.ClaudeSDKClient(options=mirrored) as one, sdk.ClaudeSDKClient(options=plain) as other:
         for turn in range(count + 1):
@@ -76,6 +132,9 @@ OPERATIONS = {
     "append32": lambda: append(32),
     "import": import_session,
     "read": read,
+    "fill": fill,
+    "list": list_all,
+    "resume": resume,
     "turn": turns,
 }
 
@@ -85,11 +144,12 @@ def peak_mib():
         return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) / 1024
 
 
+baseline = 0
 try:
     before = time.process_time()
     found, wall, *without = asyncio.run(OPERATIONS[operation]())
     cpu = without[0] if without else time.process_time() - before
-    result = {"count": found, "wall": wall, "cpu": cpu, "peak": peak_mib()}
+    result = {"count": found, "wall": wall, "cpu": cpu, "peak": peak_mib() - baseline}
 except Exception as error:
     result = {"failed": f"{type(error).__name__}: {error}"}
 print(json.dumps(result))

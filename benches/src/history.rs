@@ -102,7 +102,11 @@ pub(crate) fn cpu_seconds() -> f64 {
 }
 
 /// Returns the largest resident memory of this process so far, in MiB.
-pub(crate) fn peak_mib() -> Outcome<f64> {
+///
+/// # Errors
+///
+/// Returns an error when it cannot be read.
+pub fn peak_mib() -> Outcome<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).ok_or("no VmHWM")?;
     let kib: f64 = line.split_whitespace().nth(1).ok_or("no figure")?.parse()?;

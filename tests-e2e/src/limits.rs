@@ -113,6 +113,15 @@ claude-agent-kit/src/driver/catch_up.rs
     QUIET: a transcript without new lines, until a store that was caught up counts as complete
 claude-agent-kit/src/driver/mirror.rs
     FINISH_TIMEOUT: the last entries of a CLI that was killed, in a resumed conversation
+claude-agent-kit/src/approval/policy.rs
+    PARK_AFTER: a run that waits for an approval
+claude-agent-kit/src/approval/gate.rs
+    STORE_TIMEOUT: a request to an approval store, with retries
+    RETRY_DELAY: a retry of a request to an approval store
+    CONFLICT_DELAY: a retry of a change of an approval after another change
+    HOOK_MARGIN: the hook of the approval policy, beyond the wait for an approval
+claude-agent-kit/src/approval/store.rs
+    POLL_INTERVAL: looking for a decision in a store without notifications
 claude-agent-kit/src/store/upload.rs
     REQUEST_TIMEOUT: a single request to the store
 claude-agent-kit/src/store/restore.rs
@@ -173,9 +182,9 @@ const OTHER_ROWS: &[&str] = &[
     "messages of all such servers in flight",
 ];
 
-/// Durations that are not limits: units of config files, values of the list of hook events, and a stand-in for times that
-/// the clock cannot represent.
-const OTHER_DURATIONS: [&str; 3] = ["(number)", "($seconds)", "(365 * 24 * 3600)"];
+/// Durations that are not limits: units of config files, values of the list of hook events, the time until an expiry, and
+/// a stand-in for times that the clock cannot represent.
+const OTHER_DURATIONS: [&str; 4] = ["(number)", "($seconds)", "(365 * 24 * 3600)", "(left)"];
 
 /// Files that are built for tests only.
 const TESTS: [&str; 5] = ["tests", "messages", "examples.rs", "fixture.rs", "every_event.rs"];

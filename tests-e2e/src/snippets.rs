@@ -37,10 +37,12 @@ impl Snippet {
 /// Returns an error when a document cannot be read.
 pub fn all() -> io::Result<Vec<Snippet>> {
     let mut snippets = of_file("readme", &root().join("README.md"))?;
-    let guide = root().join("crates/claude-agent-kit/src/guide");
-    let mut chapters: Vec<PathBuf> = fs::read_dir(guide)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<io::Result<_>>()?;
+    let mut chapters: Vec<PathBuf> = Vec::new();
+    for guide in ["crates/claude-agent-kit/src/guide", "crates/claude-agent-store/src/guide"] {
+        for entry in fs::read_dir(root().join(guide))? {
+            chapters.push(entry?.path());
+        }
+    }
     chapters.sort();
     for chapter in chapters.iter().filter(|path| path.extension().is_some_and(|end| end == "md")) {
         let stem = chapter.file_stem().unwrap_or_default().to_string_lossy();

@@ -32,6 +32,7 @@ const FAMILIES: &[(&str, u32)] = &[
     ("SAF", 1),
     ("HIS", 6),
     ("STO", 9),
+    ("APR", 4),
     ("DOC", 4),
     ("TST", 5),
     ("PUB", 3),

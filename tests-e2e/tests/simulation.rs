@@ -1,6 +1,6 @@
 //! Thousands of seeded runs. `cargo xtask simulate --seed N` repeats a failing one.
 
-use tests_e2e::prove::stores;
+use tests_e2e::prove::{approval_seeds, stores};
 use tests_e2e::simulation::{KINDS, Total, run_traced, seeds};
 
 /// The number of seeds in every test run.
@@ -45,4 +45,22 @@ fn nothing_acknowledged_is_lost_or_stored_twice() {
     let counts =
         [total.killed, total.acknowledged, total.unacknowledged, total.recovered, total.orphaned];
     assert!(counts.iter().all(|count| *count > 5), "{total}");
+}
+
+/// Approvals with killed and competing hosts. `cargo xtask prove approval-seeds` plays ten times as many.
+#[test]
+fn approved_calls_run_at_most_once() {
+    let mut total = approval_seeds::Played::default();
+    let mut violations = Vec::new();
+    for seed in 0..approval_seeds::AREA.repetitions as u64 / 10 {
+        match approval_seeds::play(seed) {
+            Ok(played) => total.add(&played),
+            Err(violation) => violations.push(violation),
+        }
+    }
+    println!("{total}");
+    assert_eq!(violations, Vec::<String>::new());
+    let counts = [total.killed, total.competing, total.faults, total.executed, total.denied];
+    assert!(counts.iter().all(|count| *count > 5), "{total}");
+    assert!(total.unknown > 5 && total.expired > 5, "{total}");
 }

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use claude_agent_kit::history::{History, MessageFilter};
+use claude_agent_kit::history::{History, ListFilter, MessageFilter};
 use claude_agent_kit::store::{
     Append, MemoryStore, NewEntry, SessionKey, SessionStore, StoreOptions,
 };
-use claude_agent_kit::{Options, Session, SessionId};
-use claude_agent_store::SqliteStore;
-use claude_benches::stores::{Figures, StoreTask, run_store_subject};
+use claude_agent_kit::{Conversation, Options, Session, SessionId};
+use claude_agent_store::{PostgresOptions, PostgresStore, SqliteStore};
+use claude_benches::stores::{Figures, StoreTask, peak_mib, run_store_subject};
 use claude_benches::{Outcome, median};
+
+/// The writers of the largest task, each of which has a connection.
+const MAX_WRITERS: usize = 32;
+
+/// The sessions that are copied at once.
+const COPIES: usize = 16;
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -20,39 +26,45 @@ fn main() {
     });
 }
 
-async fn perform(task: &StoreTask) -> Outcome<Figures> {
-    let store: Arc<dyn SessionStore> = match task.store.as_str() {
-        "sqlite" => Arc::new(SqliteStore::open(task.config.join("sessions.db")).await?),
+async fn open(task: &StoreTask) -> Outcome<Arc<dyn SessionStore>> {
+    Ok(match task.store.as_str() {
+        "sqlite" => {
+            Arc::new(SqliteStore::open(task.config.join(format!("{}.db", task.name))).await?)
+        }
+        "postgres" => {
+            let options = PostgresOptions::new(&task.url)?.schema(&task.name);
+            Arc::new(PostgresStore::open_with(options.max_connections(MAX_WRITERS)).await?)
+        }
         _ => Arc::new(MemoryStore::new()),
-    };
-    match task.operation.as_str() {
-        "append" => append(task, store, 1).await,
-        "append32" => append(task, store, 32).await,
-        "import" => {
-            let began = Instant::now();
-            let copied = import(task, &store).await?;
-            Ok((copied, began.elapsed().as_secs_f64(), None))
+    })
+}
+
+async fn perform(task: &StoreTask) -> Outcome<Figures> {
+    let store = open(task).await?;
+    if task.store == "memory" {
+        match task.operation.as_str() {
+            "read" | "resume" => drop(import(task, &store).await?),
+            "list" => drop(fill(task, &store).await?),
+            _ => {}
         }
-        "read" => {
-            if task.store == "memory" {
-                import(task, &store).await?;
-            }
-            let began = Instant::now();
-            let count = read(task, &store).await?;
-            Ok((count, began.elapsed().as_secs_f64(), None))
-        }
-        "turn" => turns(task, store).await,
-        other => Err(format!("unknown operation: \"{other}\"").into()),
     }
+    let began = Instant::now();
+    let count = match task.operation.as_str() {
+        "append" => append(task, store, 1).await?,
+        "append32" => append(task, store, MAX_WRITERS).await?,
+        "import" => import(task, &store).await?,
+        "read" => read(task, &store).await?,
+        "fill" => fill(task, &store).await?,
+        "list" => histories(task, &store).1.list(ListFilter::default()).await?.sessions.len(),
+        "resume" => return resume(task, store).await,
+        "turn" => return turns(task, store).await,
+        other => return Err(format!("unknown operation: \"{other}\"").into()),
+    };
+    Ok(Figures { count, wall: began.elapsed().as_secs_f64(), ..Figures::default() })
 }
 
 /// Appends one entry at a time, each writer to a session of its own.
-async fn append(
-    task: &StoreTask,
-    store: Arc<dyn SessionStore>,
-    writers: usize,
-) -> Outcome<Figures> {
-    let began = Instant::now();
+async fn append(task: &StoreTask, store: Arc<dyn SessionStore>, writers: usize) -> Outcome<usize> {
     let mut running = Vec::new();
     for writer in 0..writers {
         let (store, count) = (store.clone(), task.count / writers);
@@ -75,7 +87,7 @@ async fn append(
     for writer in running {
         count += writer.await??;
     }
-    Ok((count, began.elapsed().as_secs_f64(), None))
+    Ok(count)
 }
 
 fn histories(task: &StoreTask, store: &Arc<dyn SessionStore>) -> (History, History, SessionId) {
@@ -101,6 +113,46 @@ async fn read(task: &StoreTask, store: &Arc<dyn SessionStore>) -> Outcome<usize>
     Ok(count)
 }
 
+/// Copies all sessions of the directory, several at once.
+async fn fill(task: &StoreTask, store: &Arc<dyn SessionStore>) -> Outcome<usize> {
+    let (disk, stored, _) = histories(task, store);
+    let sessions = disk.list(ListFilter::default()).await?.sessions;
+    let ids: Arc<[SessionId]> = sessions.into_iter().map(|session| session.session_id).collect();
+    let mut running = Vec::new();
+    for first in 0..COPIES {
+        let (disk, stored, ids) = (disk.clone(), stored.clone(), ids.clone());
+        running.push(tokio::spawn(async move {
+            for id in ids.iter().skip(first).step_by(COPIES) {
+                disk.copy_to(id, &stored).await?;
+            }
+            Ok::<(), claude_agent_kit::Error>(())
+        }));
+    }
+    for copies in running {
+        copies.await??;
+    }
+    Ok(ids.len())
+}
+
+/// Starts a session that continues the stored one, after one that continues none. The CLI reads no transcript.
+async fn resume(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figures> {
+    // On a machine that does not have the transcript.
+    let config = task.config.join("another-machine");
+    std::fs::create_dir_all(&config)?;
+    let options = Options::new()
+        .cli_path(&task.cli)
+        .cwd(&task.directory)
+        .env("CLAUDE_CONFIG_DIR", config.to_string_lossy())
+        .store(StoreOptions::new("bench", store));
+    Session::start(options.clone()).await?.stop().await?;
+    let (baseline, began) = (peak_mib()?, Instant::now());
+    let conversation = Conversation::resume(task.session.as_str());
+    let session = Session::start(options.conversation(conversation)).await?;
+    let wall = began.elapsed().as_secs_f64();
+    session.stop().await?;
+    Ok(Figures { count: 1, wall, without: None, baseline })
+}
+
 async fn turns(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figures> {
     let options = Options::new().cli_path(&task.cli).cwd(&task.directory);
     let mirrored = options.clone().store(StoreOptions::new("bench", store));
@@ -119,5 +171,6 @@ async fn turns(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figure
         session.stop().await?;
     }
     let [with, without] = times;
-    Ok((task.count, median(with)?, Some(median(without)?)))
+    let (wall, without) = (median(with)?, Some(median(without)?));
+    Ok(Figures { count: task.count, wall, without, baseline: 0.0 })
 }

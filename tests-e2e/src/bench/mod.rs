@@ -16,6 +16,7 @@ pub mod linear;
 pub mod measure;
 pub mod row;
 pub mod spread;
+#[cfg(target_os = "linux")]
 pub mod stores;
 pub mod subject;
 pub mod table;

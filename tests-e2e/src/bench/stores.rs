@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+use tests_servers::postgres::Server;
 
 use super::history::generate::{TranscriptPlan, project};
 use super::history::row::Sample;
@@ -21,47 +22,168 @@ pub struct StoreSizes {
     pub appends: usize,
     /// The size of the transcript in bytes.
     pub bytes: u64,
+    /// The number of sessions in the list.
+    pub sessions: u64,
     /// The number of turns.
     pub turns: usize,
 }
 
 impl StoreSizes {
     /// The sizes of the published figures.
-    pub const PUBLISHED: Self = Self { appends: 6_400, bytes: 100_000_000, turns: 30 };
+    pub const PUBLISHED: Self =
+        Self { appends: 6_400, bytes: 100_000_000, sessions: 10_000, turns: 30 };
 
     /// Small sizes, to check that the benchmark works.
-    pub const QUICK: Self = Self { appends: 64, bytes: 2_000_000, turns: 2 };
+    pub const QUICK: Self = Self { appends: 64, bytes: 2_000_000, sessions: 50, turns: 2 };
 }
 
-/// The operations and their titles.
-pub const OPERATIONS: [(&str, &str); 4] = [
-    ("append", "appends, 1 writer"),
-    ("append32", "appends, 32 writers"),
-    ("import", "copy 100 MB from disk into the store"),
-    ("read", "read all messages of 100 MB from the store"),
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreKind {
+    /// In the memory of the subject.
+    Memory,
+    /// A file.
+    Sqlite,
+    /// A server that this program starts.
+    Postgres,
+}
+
+impl StoreKind {
+    /// Returns the name that subjects know.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+
+    /// Returns the title in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+}
+
+/// An operation on a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Operation {
+    /// The name that subjects know.
+    pub name: &'static str,
+    /// The title in the table.
+    pub title: &'static str,
+    /// The operation that fills the store, if this one only reads.
+    pub after: Option<&'static str>,
+}
+
+const fn operation(name: &'static str, title: &'static str) -> Operation {
+    Operation { name, title, after: None }
+}
+
+const APPEND: Operation = operation("append", "appends, 1 writer");
+const APPEND_32: Operation = operation("append32", "appends, 32 writers");
+const IMPORT: Operation = operation("import", "copy 100 MB from disk into the store");
+const READ: Operation = Operation {
+    after: Some("import"),
+    ..operation("read", "read all messages of 100 MB from the store")
+};
+const RESUME: Operation =
+    Operation { after: Some("import"), ..operation("resume", "resume a session of 100 MB") };
+const LIST: Operation =
+    Operation { after: Some("fill"), ..operation("list", "list 10,000 sessions") };
+
+/// A table of operations.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct StoreTable {
+    /// The name of the table, by which it can be chosen.
+    pub name: &'static str,
+    /// The subjects, by their position, with their stores. The first is compared with the others.
+    pub columns: &'static [(usize, StoreKind)],
+    /// The positions of the columns that the first is compared with, with titles.
+    pub ratios: &'static [(usize, &'static str)],
+    /// The operations.
+    pub operations: &'static [Operation],
+}
+
+/// All tables. The subjects are this SDK, Python and TypeScript.
+pub const TABLES: [StoreTable; 2] = [
+    StoreTable {
+        name: "embedded",
+        columns: &[
+            (0, StoreKind::Memory),
+            (0, StoreKind::Sqlite),
+            (1, StoreKind::Memory),
+            (2, StoreKind::Memory),
+        ],
+        ratios: &[(2, "times Python"), (3, "times TypeScript")],
+        operations: &[APPEND, APPEND_32, IMPORT, READ],
+    },
+    StoreTable {
+        name: "postgres",
+        columns: &[(0, StoreKind::Postgres), (1, StoreKind::Postgres)],
+        ratios: &[(1, "times Python")],
+        operations: &[APPEND, APPEND_32, IMPORT, READ, RESUME, LIST],
+    },
 ];
 
-/// A generated session in a temporary directory, which is deleted when this is dropped.
+/// Generated sessions in a temporary directory, which is deleted when this is dropped, and the servers.
 #[derive(Debug)]
 pub struct StoreData {
     folder: TempDir,
     session: String,
+    postgres: Option<Server>,
+    /// How many parts of stores were used.
+    names: u32,
 }
 
 impl StoreData {
-    /// Generates the session.
+    /// Generates the sessions, and prepares a CLI that reads none of them.
     ///
     /// # Errors
     ///
     /// Returns an error when a file cannot be written.
-    pub fn new(bytes: u64) -> io::Result<Self> {
+    pub fn new(sizes: &StoreSizes, cli: &Path) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let path = folder.path().to_owned();
-        fs::create_dir(path.join("project"))?;
-        let plan = [TranscriptPlan::new(1, bytes)];
-        let written = project(&path.join("config"), &path.join("project"), plan)?;
-        let session = written.into_iter().next().ok_or(io::ErrorKind::NotFound)?.session;
-        Ok(Self { folder, session })
+        let path = folder.path();
+        let long = generate(&path.join("long"), [TranscriptPlan::new(1, sizes.bytes)])?;
+        let plans = (0..sizes.sessions).map(|seed| TranscriptPlan::new(seed + 2, 1_000));
+        generate(&path.join("many"), plans)?;
+        fs::create_dir(path.join("cli"))?;
+        fs::copy(cli, path.join("cli/claude"))?;
+        fs::write(path.join("cli/plan"), "first 1\n")?;
+        Ok(Self { folder, session: long, postgres: None, names: 0 })
+    }
+
+    /// Starts the servers of these stores, with the settings that servers have by default.
+    ///
+    /// # Errors
+    ///
+    /// Returns why a server cannot be started.
+    pub fn start_servers(
+        &mut self,
+        kinds: impl IntoIterator<Item = StoreKind>,
+    ) -> Result<(), String> {
+        if kinds.into_iter().any(|kind| kind == StoreKind::Postgres) && self.postgres.is_none() {
+            let defaults = &["fsync=on", "synchronous_commit=on", "wal_writer_delay=200ms"];
+            self.postgres = Some(Server::start_with(defaults)?);
+        }
+        Ok(())
+    }
+
+    /// Returns a part of a store that nothing was written to.
+    pub fn new_part(&mut self, kind: StoreKind) -> StorePart {
+        self.names += 1;
+        let url = match (kind, &self.postgres) {
+            (StoreKind::Postgres, Some(server)) => server.url_with_password(server.port()),
+            _ => String::new(),
+        };
+        StorePart { kind, url, name: format!("bench_{}", self.names) }
     }
 
     /// Runs an operation in a process of its own.
@@ -73,22 +195,37 @@ impl StoreData {
         &self,
         program: &Program,
         operation: &str,
-        store: &str,
+        part: &StorePart,
         appends: usize,
     ) -> Result<Sample, String> {
         let path = self.folder.path();
-        if operation != "read" {
-            for file in ["sessions.db", "sessions.db-wal", "sessions.db-shm"] {
-                // The first run has no such file.
-                drop(fs::remove_file(path.join("config").join(file)));
-            }
-        }
+        let sessions =
+            path.join(if matches!(operation, "fill" | "list") { "many" } else { "long" });
         let mut variables = BTreeMap::new();
-        variables.insert("HOME".to_owned(), path.to_string_lossy().into_owned());
+        for (name, value) in [("HOME", path.to_owned()), ("BENCH_CLI", path.join("cli/claude"))] {
+            variables.insert(name.to_owned(), value.to_string_lossy().into_owned());
+        }
         variables.insert("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
-        let task = Task { operation, store, session: &self.session, count: appends };
-        run(program, &task, &path.join("config"), &path.join("project"), &variables)
+        let task = Task { operation, part, session: &self.session, count: appends };
+        run(program, &task, &sessions.join("config"), &sessions.join("project"), variables)
     }
+}
+
+/// Writes transcripts below a directory, and returns the ID of the first session.
+fn generate(path: &Path, plans: impl IntoIterator<Item = TranscriptPlan>) -> io::Result<String> {
+    fs::create_dir_all(path.join("project"))?;
+    let written = project(&path.join("config"), &path.join("project"), plans)?;
+    Ok(written.into_iter().next().ok_or(io::ErrorKind::NotFound)?.session)
+}
+
+/// A part of a store: a file, or a schema on a server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StorePart {
+    /// The kind of the store.
+    pub kind: StoreKind,
+    url: String,
+    name: String,
 }
 
 /// Runs turns of a session with the real CLI, in a process of its own.
@@ -99,21 +236,21 @@ impl StoreData {
 pub fn turn(
     harness: &Harness,
     program: &Program,
-    store: &str,
+    part: &StorePart,
     turns: usize,
 ) -> Result<Sample, String> {
     let mut variables = harness.variables();
     let cli = harness.program().unwrap_or(Path::new(""));
     variables.insert("BENCH_CLI".to_owned(), cli.to_string_lossy().into_owned());
     let config: PathBuf = harness.sandbox().config();
-    let task = Task { operation: "turn", store, session: "-", count: turns };
-    run(program, &task, &config, &harness.project(), &variables)
+    let task = Task { operation: "turn", part, session: "-", count: turns };
+    run(program, &task, &config, &harness.project(), variables)
 }
 
 /// The task of a subject.
 struct Task<'a> {
     operation: &'a str,
-    store: &'a str,
+    part: &'a StorePart,
     session: &'a str,
     count: usize,
 }
@@ -123,16 +260,18 @@ fn run(
     task: &Task<'_>,
     config: &Path,
     directory: &Path,
-    variables: &BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
 ) -> Result<Sample, String> {
     let (first, rest) = program.command.split_first().ok_or("no program")?;
     let output = Command::new(first)
         .args(rest)
-        .args([task.operation, task.store])
+        .args([task.operation, task.part.kind.name()])
         .args([config, directory])
         .args([task.session, &task.count.to_string()])
         .env_clear()
         .envs(variables)
+        .env("BENCH_STORE_URL", &task.part.url)
+        .env("BENCH_STORE_NAME", &task.part.name)
         .envs(program.variables.iter().map(|(name, value)| (name, value)))
         .current_dir(directory)
         .stdin(Stdio::null())

@@ -50,7 +50,15 @@ pub fn options(harness: &Harness) -> Options {
 /// # Errors
 /// Returns an error when the call was not deferred, or the session failed.
 pub async fn defer(harness: &Harness) -> Result<SessionId, Box<dyn Error>> {
-    let call = Reply::tool("Bash", json!({"command": COMMAND, "description": "Run it"}));
+    defer_command(harness, COMMAND).await
+}
+
+/// Runs a query whose only tool call, this command, is deferred.
+///
+/// # Errors
+/// Returns an error when the call was not deferred, or the session failed.
+pub async fn defer_command(harness: &Harness, command: &str) -> Result<SessionId, Box<dyn Error>> {
+    let call = Reply::tool("Bash", json!({"command": command, "description": "Run it"}));
     harness.api().set_script(Script::new().otherwise([call]));
     let options = options(harness).on(PreToolUse, |_, _| async { HookResponse::defer() });
     let collected = query("run it", options).await?.collect().await;

@@ -1,4 +1,4 @@
-//! Kills hosts of the real CLI while they continue one conversation on SQLite.
+//! Kills hosts of the real CLI while they continue one conversation on a store.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -8,7 +8,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use claude_agent_kit::store::{Load, SessionKey, SessionStore};
-use claude_agent_store::SqliteStore;
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -18,10 +17,17 @@ use super::Area;
 use crate::harness::Harness;
 use crate::simulation::rng::Rng;
 
-/// The claim.
-pub const AREA: Area = Area {
+/// The claim for SQLite.
+pub const SQLITE: Area = Area {
     name: "killed-hosts",
     claim: "a conversation on SQLite survives kills of its host, on two config directories in turn",
+    repetitions: 20,
+};
+
+/// The claim for PostgreSQL.
+pub const POSTGRES: Area = Area {
+    name: "killed-hosts-postgres",
+    claim: "a conversation on PostgreSQL survives kills of its host, on two config directories in turn",
     repetitions: 20,
 };
 
@@ -39,6 +45,11 @@ pub struct Count {
     pub executed: usize,
 }
 
+/// Returns the URL of a SQLite file in the sandbox directory.
+pub fn sqlite_url(harness: &Harness) -> String {
+    format!("sqlite:{}", harness.root().join("sessions.db").display())
+}
+
 /// Returns a model that runs a command that names the prompt.
 fn script() -> Script {
     Script::respond_with(|request: &ApiRequest| {
@@ -51,13 +62,14 @@ fn script() -> Script {
     })
 }
 
-/// Kills `rounds` hosts, each with the program `host`, and checks the conversation.
+/// Kills `rounds` hosts, each with the program `host` and the store at `url`, and checks the conversation.
 ///
 /// # Errors
 /// Returns the violation.
 pub async fn count(
     harness: &Harness,
     host: &Path,
+    url: &str,
     rounds: usize,
     seed: u64,
 ) -> Result<Count, Box<dyn Error>> {
@@ -66,7 +78,7 @@ pub async fn count(
     let (mut count, mut acknowledged) = (Count::default(), Vec::new());
     for round in 0..rounds * 10 {
         let prompt = format!("round-{round}");
-        let task = task(harness, &prompt, round % 2)?;
+        let task = task(harness, url, &prompt, round % 2)?;
         // The last host is not killed.
         let is_last = count.killed == rounds;
         let kill_after = Duration::from_millis(rng.between(300, 2_000) as u64);
@@ -76,7 +88,7 @@ pub async fn count(
             acknowledged.push(prompt.clone());
         }
         if is_last {
-            check(harness, &acknowledged, &prompt).await?;
+            check(harness, url, &acknowledged, &prompt).await?;
             break;
         }
     }
@@ -94,7 +106,12 @@ pub async fn count(
     Ok(count)
 }
 
-fn task(harness: &Harness, prompt: &str, machine: usize) -> Result<String, Box<dyn Error>> {
+fn task(
+    harness: &Harness,
+    url: &str,
+    prompt: &str,
+    machine: usize,
+) -> Result<String, Box<dyn Error>> {
     let config = harness.root().join(format!("config-{machine}"));
     fs::create_dir_all(&config)?;
     let mut variables = harness.variables();
@@ -102,7 +119,7 @@ fn task(harness: &Harness, prompt: &str, machine: usize) -> Result<String, Box<d
     let task = json!({
         "prompt": prompt,
         "session": ID,
-        "database": harness.root().join("sessions.db"),
+        "store": url,
         "cli": harness.program(),
         "cwd": harness.project(),
         "variables": variables,
@@ -149,6 +166,7 @@ async fn play(
 /// Checks that the model saw every acknowledged turn, and that no entry is stored twice.
 async fn check(
     harness: &Harness,
+    url: &str,
     acknowledged: &[String],
     last: &str,
 ) -> Result<(), Box<dyn Error>> {
@@ -165,7 +183,7 @@ async fn check(
             return Err(format!("the model saw {prompt} {times} times: {seen:?}").into());
         }
     }
-    let store = SqliteStore::open(harness.root().join("sessions.db")).await?;
+    let store = super::open_store(url).await?;
     let key = SessionKey::new("tenant", "app", ID)?;
     let page = store.load(&key, Load::all().limit(1_000_000).max_bytes(usize::MAX)).await?;
     let ids: BTreeSet<&str> = page.entries.iter().map(|entry| entry.id.as_str()).collect();

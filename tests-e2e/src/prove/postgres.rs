@@ -1,45 +1,289 @@
-//! Kills a PostgreSQL server in the middle of appends. The tests of `claude-agent-store` play a tenth of the runs.
+//! Kills PostgreSQL servers and hosts in the middle of appends, and stalls their connections.
 
-use super::Area;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
-#[cfg(target_os = "linux")]
-#[path = "../../../crates/claude-agent-store/tests/postgres/kills.rs"]
-mod kills;
-#[cfg(target_os = "linux")]
-#[path = "../../../crates/claude-agent-store/tests/postgres/server.rs"]
-#[allow(dead_code, reason = "some of it is only for the tests of the store")]
-mod server;
+use tests_servers::Proxy;
+use tests_servers::postgres::Server;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
 
-/// The claim.
-pub const AREA: Area = Area {
-    name: "postgres",
-    claim: "if PostgreSQL is killed during appends and started again, nothing acknowledged is lost and nothing \
-            is stored twice",
-    repetitions: 200,
-};
+use super::appends::{self, BATCHES, Counts, Event, WRITERS};
+use crate::simulation::rng::Rng;
 
-/// Plays runs with the seeds from 0, and returns what happened.
+/// Longer than anything takes that does not hang.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What happened in runs.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Played {
+    /// How often the server was killed.
+    pub killed_servers: usize,
+    /// How often a host was killed.
+    pub killed_hosts: usize,
+    /// How often all connections of a host were stalled.
+    pub stalls: usize,
+    /// Appends that were acknowledged.
+    pub acknowledged: usize,
+    /// Appends that failed, so that their effect was unknown, and were repeated.
+    pub failed: usize,
+    /// Appends of an earlier attempt or an earlier host that had been stored without being acknowledged.
+    pub found: usize,
+}
+
+impl Played {
+    /// Adds another run.
+    pub fn add(&mut self, other: &Self) {
+        self.killed_servers += other.killed_servers;
+        self.killed_hosts += other.killed_hosts;
+        self.stalls += other.stalls;
+        self.acknowledged += other.acknowledged;
+        self.failed += other.failed;
+        self.found += other.found;
+    }
+}
+
+impl std::fmt::Display for Played {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} servers and {} hosts killed, {} stalls, {} appends acknowledged, {} failed and repeated, \
+             {} found stored without having been acknowledged",
+            self.killed_servers,
+            self.killed_hosts,
+            self.stalls,
+            self.acknowledged,
+            self.failed,
+            self.found
+        )
+    }
+}
+
+/// Plays runs with the seeds from 0 on one server, with the program `host`.
 ///
 /// # Errors
 /// Returns the violation, or why the server cannot be started.
-#[cfg(target_os = "linux")]
-pub fn play(runs: usize) -> Result<String, String> {
-    let mut server = server::Server::start()?;
-    let mut total = kills::Played::default();
+pub fn play(host: &Path, runs: usize) -> Result<Played, String> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+    let mut server = Server::start()?;
+    let mut total = Played::default();
     for seed in 0..runs as u64 {
-        total.add(&kills::play(&mut server, seed)?);
+        let played = runtime.block_on(async {
+            let mut run = Run::start(&mut server, host, seed).await?;
+            run.play().await.map(|()| run.played)
+        });
+        total.add(&played.map_err(|violation| format!("seed {seed}: {violation}"))?);
     }
-    Ok(format!(
-        "0 violations; {} kills, {} appends acknowledged, {} failed and repeated, of which {} had been stored",
-        total.kills, total.acknowledged, total.repeated, total.found
-    ))
+    Ok(total)
 }
 
-/// The server is killed with the means of Linux.
-///
-/// # Errors
-/// Returns an error on this platform.
-#[cfg(not(target_os = "linux"))]
-pub fn play(_runs: usize) -> Result<String, String> {
-    Err("requires Linux".to_owned())
+/// A fault, at a random point of the run.
+#[derive(Clone, Copy)]
+enum Fault {
+    KillServer,
+    /// The host is killed; then another one takes over.
+    KillHost,
+    /// The server has executed appends when the host is killed, but the host does not know.
+    KillHostWithoutResponses,
+    /// The last requests of the killed host arrive when another one has taken over.
+    KillHostWithLateRequests,
+    /// Nothing passes for some milliseconds.
+    Stall,
+    /// Nothing passes until the host gives up.
+    StallUntilTimeout,
+    /// As before, but the server gets the requests.
+    StallResponsesUntilTimeout,
+}
+
+const FAULTS: [Fault; 9] = [
+    Fault::KillServer,
+    Fault::KillServer,
+    Fault::KillServer,
+    Fault::KillHost,
+    Fault::KillHostWithoutResponses,
+    Fault::KillHostWithLateRequests,
+    Fault::Stall,
+    Fault::StallUntilTimeout,
+    Fault::StallResponsesUntilTimeout,
+];
+
+/// A running host with its proxy.
+struct Host {
+    proxy: Proxy,
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+struct Run<'a> {
+    server: &'a mut Server,
+    program: &'a Path,
+    scope: String,
+    rng: Rng,
+    host: Host,
+    /// Proxies of killed hosts, which still pass on what they have received.
+    earlier: Vec<Proxy>,
+    acknowledged: Counts,
+    played: Played,
+}
+
+impl<'a> Run<'a> {
+    async fn start(server: &'a mut Server, program: &'a Path, seed: u64) -> Result<Self, String> {
+        let (scope, acknowledged) = (format!("seed-{seed}"), [0; WRITERS]);
+        let host = Host::start(server, program, &scope, &acknowledged).await?;
+        let (rng, played, earlier) = (Rng::new(seed), Played::default(), Vec::new());
+        Ok(Self { server, program, scope, rng, host, earlier, acknowledged, played })
+    }
+
+    async fn play(&mut self) -> Result<(), String> {
+        let mut faults: VecDeque<Fault> =
+            (0..self.rng.between(3, 5)).map(|_| self.rng.pick(&FAULTS)).collect();
+        let mut at = self.next_fault();
+        while let Some(event) = self.host.next().await? {
+            self.observe(event)?;
+            if self.acknowledged.iter().sum::<usize>() >= at
+                && let Some(fault) = faults.pop_front()
+            {
+                // Within an append, not always directly after one.
+                self.pause(3_000).await;
+                self.inject(fault).await?;
+                at = self.next_fault();
+            }
+        }
+        let status = self.host.process.wait().await.map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("a host failed: {status}"));
+        }
+        let store = super::open_store(&self.server.url_with_password(self.server.port())).await;
+        let store = store.map_err(|error| error.to_string())?;
+        let counts = appends::counts(&*store, &self.scope).await;
+        match counts.map_err(|violation| violation.to_string())? {
+            counts if counts == [BATCHES; WRITERS] => Ok(()),
+            counts => Err(format!("the numbers of stored batches are {counts:?}")),
+        }
+    }
+
+    /// Returns the number of acknowledged appends at the next fault.
+    fn next_fault(&mut self) -> usize {
+        self.acknowledged.iter().sum::<usize>() + self.rng.between(1, WRITERS * BATCHES / 4)
+    }
+
+    async fn pause(&mut self, micros: usize) {
+        tokio::time::sleep(Duration::from_micros(self.rng.between(0, micros) as u64)).await;
+    }
+
+    fn observe(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Loaded(counts) => {
+                // A writer has one append in flight at most.
+                for (found, acknowledged) in counts.into_iter().zip(self.acknowledged) {
+                    if found != acknowledged && found != acknowledged + 1 {
+                        return Err(format!(
+                            "a host found {counts:?}, and {:?} were acknowledged",
+                            self.acknowledged
+                        ));
+                    }
+                }
+                // The last requests of an earlier host are delivered now.
+                self.earlier.iter().for_each(|proxy| proxy.stall(false));
+            }
+            Event::Acknowledged { writer, was_stored } => {
+                self.acknowledged[writer] += 1;
+                self.played.acknowledged += 1;
+                self.played.found += usize::from(was_stored);
+            }
+            Event::Failed => self.played.failed += 1,
+        }
+        Ok(())
+    }
+
+    async fn inject(&mut self, fault: Fault) -> Result<(), String> {
+        match fault {
+            Fault::KillServer => {
+                self.server.kill();
+                self.server.restart()?;
+                self.played.killed_servers += 1;
+                return Ok(());
+            }
+            Fault::KillHost => return self.kill_host().await,
+            Fault::KillHostWithoutResponses => {
+                self.host.proxy.stall_responses(true);
+                self.pause(20_000).await;
+                return self.kill_host().await;
+            }
+            Fault::KillHostWithLateRequests => {
+                self.host.proxy.stall(true);
+                self.pause(20_000).await;
+                return self.kill_host().await;
+            }
+            Fault::Stall => {
+                self.host.proxy.stall(true);
+                self.pause(300_000).await;
+            }
+            Fault::StallUntilTimeout => {
+                self.host.proxy.stall(true);
+                self.wait_for_failure().await?;
+            }
+            Fault::StallResponsesUntilTimeout => {
+                self.host.proxy.stall_responses(true);
+                self.wait_for_failure().await?;
+            }
+        }
+        self.host.proxy.stall(false);
+        self.played.stalls += 1;
+        Ok(())
+    }
+
+    /// Waits until an append has failed, or the host has nothing left to append.
+    async fn wait_for_failure(&mut self) -> Result<(), String> {
+        let failed = self.played.failed;
+        while self.played.failed == failed {
+            let Some(event) = self.host.next().await? else { break };
+            self.observe(event)?;
+        }
+        Ok(())
+    }
+
+    /// Kills the host with SIGKILL, and starts another one.
+    async fn kill_host(&mut self) -> Result<(), String> {
+        self.host.process.kill().await.map_err(|error| error.to_string())?;
+        // What the host printed before it was killed counts.
+        while let Some(event) = self.host.next().await? {
+            self.observe(event)?;
+        }
+        let next = Host::start(self.server, self.program, &self.scope, &self.acknowledged).await?;
+        self.earlier.push(std::mem::replace(&mut self.host, next).proxy);
+        self.played.killed_hosts += 1;
+        Ok(())
+    }
+}
+
+impl Host {
+    async fn start(
+        server: &Server,
+        program: &Path,
+        scope: &str,
+        acknowledged: &Counts,
+    ) -> Result<Self, String> {
+        let proxy = Proxy::start(server.port()).await.map_err(|error| error.to_string())?;
+        let url = server.url_with_password(proxy.port());
+        let mut process = Command::new(program)
+            .args(["store-appends", &appends::task(&url, scope, acknowledged)])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let lines = BufReader::new(process.stdout.take().ok_or("no stdout")?).lines();
+        Ok(Self { proxy, process, lines })
+    }
+
+    /// Returns what the host prints next, or `None` when it has ended.
+    async fn next(&mut self) -> Result<Option<Event>, String> {
+        let line = tokio::time::timeout(LIMIT, self.lines.next_line()).await;
+        let line = line.map_err(|_| "a host hangs")?.map_err(|error| error.to_string())?;
+        line.map(|line| Event::from_line(&line)).transpose()
+    }
 }

@@ -162,13 +162,21 @@ impl Cli {
         Ok(Some(value))
     }
 
+    /// Responds to a request of the CLI that the handler ignored.
+    pub(super) async fn respond(
+        &mut self,
+        request: &Value,
+        payload: &Value,
+    ) -> Result<(), Failure> {
+        let response = success(&request["request_id"], payload);
+        self.send(&format!(r#"{{"type":"control_response","response":{response}}}"#)).await
+    }
+
     async fn answer(&mut self, request: &Value) -> Result<(), Failure> {
         let id = &request["request_id"];
         let response = match (self.handler)(&request["request"]) {
             Response::Ignore => return Ok(()),
-            Response::Success(payload) => {
-                format!(r#"{{"subtype":"success","request_id":{id},"response":{payload}}}"#)
-            }
+            Response::Success(payload) => success(id, &payload),
             Response::Error(text) => {
                 format!(r#"{{"subtype":"error","request_id":{id},"error":{}}}"#, json!(text))
             }
@@ -336,6 +344,10 @@ impl fmt::Debug for Cli {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cli").finish_non_exhaustive()
     }
+}
+
+fn success(id: &Value, payload: &Value) -> String {
+    format!(r#"{{"subtype":"success","request_id":{id},"response":{payload}}}"#)
 }
 
 /// Formats a user message with the key order of the SDK.

@@ -17,6 +17,7 @@ mod table;
 
 mod api_errors;
 mod content;
+mod deferred;
 mod hook_effects;
 mod hooks;
 mod interrupts;

@@ -1,8 +1,8 @@
 //! Every scenario.
 
 use super::{
-    Scenario, api_errors, content, hook_effects, hooks, interrupts, mcp, operations, permissions,
-    queue, startup, tasks, tool_lists, tools, turns, uncommon_messages,
+    Scenario, api_errors, content, deferred, hook_effects, hooks, interrupts, mcp, operations,
+    permissions, queue, startup, tasks, tool_lists, tools, turns, uncommon_messages,
 };
 
 macro_rules! scenarios {
@@ -81,6 +81,17 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     hook_effects::hook_times_out "A hook times out: it is cancelled and the tool does not run.",
     hook_effects::hook_matchers "Several matchers and several callbacks.",
     hook_effects::hook_events_included "A command hook, reported by hook_started and hook_response.",
+    deferred::hook_decisions_ranked "Hooks of one call disagree: deny, defer, ask, allow, in this order.",
+    deferred::deferred_and_allowed "One of two calls is deferred; the other one runs.",
+    deferred::deferred_and_denied "One of two calls is deferred; the other one is denied.",
+    deferred::deferred_twice "Two calls are deferred; the CLI keeps the last.",
+    deferred::deferred_concurrently "Two read-only calls, whose hooks are called at once.",
+    deferred::deferred_by_subagent "A subagent's call is deferred, and lost.",
+    deferred::replay_allowed "A deferred call is replayed with another input.",
+    deferred::replay_denied "A deferred call is replayed and denied.",
+    deferred::replay_deferred "A deferred call is replayed and deferred again.",
+    deferred::replay_asked "A deferred call is replayed, and a hook leaves it to the host.",
+    deferred::replay_and_prompt "A prompt during a replay waits for its end.",
     mcp::mcp_tool "A tool of an in-process MCP server.",
     mcp::mcp_read_only_tools_in_parallel "Four read-only tools of an in-process server run concurrently.",
     mcp::mcp_tool_error "A tool of an in-process server fails.",

@@ -158,6 +158,6 @@ pub(crate) const PUBLIC_SETTERS: &str = "
 
 /// Setters of callbacks: their inputs and outputs are tested in `conversation_content_is_never_shown`.
 pub(crate) const CALLBACK_SETTERS: &str = "
-    answer_as ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
+    answer_as approvals ask_user ask_user_blocking can_use_tool can_use_tool_blocking group on on_blocking
     on_elicitation on_elicitation_blocking on_stderr on_user_dialog on_user_dialog_blocking
     on_warning";

@@ -1,12 +1,14 @@
 //! Tool calls that an earlier run deferred.
 
-use claude_agent_kit::VersionCheck;
-use claude_agent_kit::hook::HookResponse;
+use claude_agent_kit::hook::{HookResponse, PreToolUse};
+use claude_agent_kit::{Conversation, Session, VersionCheck};
+use claude_agent_testkit::mock_api::{Reply, Script};
+use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::deferred;
 
-use crate::helpers::has_file;
-use crate::support::{hello, in_time, real, run, write_executable};
+use crate::helpers::{Notes, has_file, on_both, turn};
+use crate::support::{hello, in_time, real, run, until, write_executable};
 
 #[test]
 fn denied_deferred_call_is_never_executed_on_resume() {
@@ -46,6 +48,46 @@ fn deferred_call_waits_for_a_late_handshake() {
         let options = deferred::options(&harness).cli_path(&late).version_check(VersionCheck::Skip);
         let deny = || HookResponse::deny("not approved");
         assert_eq!(in_time(deferred::resume(&harness, options, id, deny)).await.unwrap(), 1);
+        assert!(!has_file(&harness, deferred::MARK));
+    });
+}
+
+/// The hook is called for the call, which is then neither executed nor replayed.
+#[test]
+fn deferred_call_of_a_background_agent_is_lost() {
+    let agent = json!({"description": "Work", "prompt": "work for me",
+        "subagent_type": "general-purpose", "run_in_background": true});
+    let script = move || {
+        let call = json!({"command": "touch executed", "description": "Run it"});
+        Script::new()
+            .when("work for me", [Reply::tool("Bash", call), Reply::text("Worked.")])
+            .otherwise([Reply::tool("Agent", agent.clone()), Reply::text("Done.")])
+    };
+    on_both(script, async |harness| {
+        let asked = Notes::new();
+        let notes = asked.clone();
+        let options =
+            deferred::options(&harness).allowed_tools(["Bash", "Agent"]).on(
+                PreToolUse,
+                move |call, _| {
+                    let is_subagent = call.agent_id.is_some();
+                    if is_subagent {
+                        notes.add(());
+                    }
+                    async move {
+                        if is_subagent { HookResponse::defer() } else { HookResponse::allow() }
+                    }
+                },
+            );
+        let session = Session::start(options).await.unwrap();
+        let outcome = turn(&session, "delegate").await;
+        until("the hook is called for the subagent", || asked.len() == 1).await;
+        session.stop().await.unwrap();
+        let id = outcome.session_id().unwrap().clone();
+        let options = deferred::options(&harness).conversation(Conversation::resume(id));
+        let session = Session::start(options).await.unwrap();
+        assert!(in_time(session.replayed_turn()).await.unwrap().is_none());
+        session.stop().await.unwrap();
         assert!(!has_file(&harness, deferred::MARK));
     });
 }

@@ -11,6 +11,7 @@
 #[path = "../kit/support.rs"]
 mod support;
 
+mod approvals;
 mod callback_context;
 mod callback_scheduling;
 mod control;
@@ -36,6 +37,7 @@ mod permission_items;
 mod permissions;
 mod queue;
 mod replay;
+mod replayed_turns;
 mod run_groups;
 mod store_contents;
 mod store_mirror;

@@ -17,7 +17,7 @@ use claude_agent_kit::{
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use serde_json::json;
 use tests_e2e::harness::Harness;
-use tests_e2e::prove::killed_hosts;
+use tests_e2e::prove::killed_hosts::{self, SQLITE, sqlite_url};
 
 use crate::helpers::{Notes, on_both};
 use crate::store_mirror::FaultyStore;
@@ -422,8 +422,8 @@ fn a_config_directory_that_was_not_chosen_gets_the_transcript_in_place() {
 fn killed_hosts_lose_nothing_that_was_acknowledged() {
     run(async {
         let harness = Harness::real(script(), real()).await.unwrap();
-        let rounds = killed_hosts::AREA.repetitions / 10;
-        let count = killed_hosts::count(&harness, Path::new(HOST), rounds, 7).await.unwrap();
+        let (rounds, url) = (SQLITE.repetitions / 10, sqlite_url(&harness));
+        let count = killed_hosts::count(&harness, Path::new(HOST), &url, rounds, 7).await.unwrap();
         assert!(count.acknowledged > 0);
     });
 }

@@ -45,15 +45,18 @@ pub fn build_history() -> Result<[Subject; 3], String> {
     Ok([kit, official::python_script("history.py"), official::typescript_script("history.mjs")])
 }
 
-/// Builds or installs the subjects that use session stores: this SDK, Python, TypeScript.
+/// Builds or installs the subjects that use session stores: this SDK, Python, TypeScript; and the CLI that they start
+/// to resume a session.
 ///
 /// # Errors
 ///
 /// Returns an error when the build fails.
-pub fn build_stores() -> Result<[Subject; 3], String> {
-    cargo(&["--bin", "stores", "--features", "stores"])?;
+pub fn build_stores() -> Result<(PathBuf, [Subject; 3]), String> {
+    cargo(&["--bin", "stores", "--bin", "bench-cli", "--features", "stores"])?;
     let kit = native("stores", "this SDK".to_owned());
-    Ok([kit, official::python_script("stores.py"), official::typescript_script("stores.mjs")])
+    let (python, typescript) =
+        (official::python_script("stores.py"), official::typescript_script("stores.mjs"));
+    Ok((program("bench-cli"), [kit, python, typescript]))
 }
 
 fn native(name: &'static str, title: String) -> Subject {

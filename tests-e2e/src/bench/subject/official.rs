@@ -67,7 +67,8 @@ pub(super) fn python_script(script: &str) -> Subject {
 }
 
 fn python_program(script: &str) -> Result<Program, InstallError> {
-    let mut path = official::python_sources()?.join("src").into_os_string();
+    let sources = official::python_sources()?;
+    let mut path = sources.join("src").into_os_string();
     let python = interpreter("python3", &["-c", "import sys; print(sys.executable)"])?;
     let abi = stdout_of("python3", &["-c", "import sys; print(sys.implementation.cache_tag)"])?;
     let mut hasher = DefaultHasher::new();
@@ -84,6 +85,9 @@ fn python_program(script: &str) -> Result<Program, InstallError> {
     })?;
     path.push(":");
     path.push(needs.join("packages"));
+    // Examples that users copy, so they are not part of the package.
+    path.push(":");
+    path.push(sources.join("examples/session_stores"));
     let command = vec![python, root().join("benches/python").join(script)];
     Ok(Program { command, variables: vec![("PYTHONPATH", path.into())] })
 }

@@ -1,6 +1,7 @@
 //! A host application as a separate process, for what cannot be observed inside a test: its resource usage after
 //! thousands of queries, and the processes that are left when it is killed.
 
+mod approvals;
 mod drops;
 mod isolation;
 mod leaks;
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
         ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
         ["memory", case] => memory::run(case),
         ["store-turn", task] => stores::turn(task),
+        ["approval-run", task] => approvals::run(task),
+        #[cfg(target_os = "linux")]
+        ["store-appends", task] => stores::appends(task),
         ["soak", seconds, sim] => soak::run(seconds, sim),
         other => Err(format!("unknown command: {other:?}").into()),
     };

@@ -1,4 +1,4 @@
-//! A host that continues a conversation on a store, and may be killed at any time.
+//! Hosts that use a store, and may be killed at any time.
 
 use std::error::Error;
 use std::path::Path;
@@ -6,8 +6,10 @@ use std::path::Path;
 use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::store::StoreOptions;
 use claude_agent_kit::{Conversation, Options, Session};
-use claude_agent_store::SqliteStore;
 use serde_json::Value;
+#[cfg(target_os = "linux")]
+use tests_e2e::prove::appends;
+use tests_e2e::prove::open_store;
 
 use crate::Outcome;
 
@@ -25,8 +27,15 @@ pub(crate) fn turn(task: &str) -> Outcome {
     })
 }
 
-async fn options(task: &Value) -> Result<Options, Box<dyn Error>> {
-    let store = SqliteStore::open(text(task, "database")?).await?;
+/// Appends batches to sessions, and prints which are acknowledged.
+#[cfg(target_os = "linux")]
+pub(crate) fn appends(task: &str) -> Outcome {
+    let outcome = tokio::runtime::Runtime::new()?.block_on(appends::run_host(task));
+    outcome.map_err(|error| -> Box<dyn Error> { error })
+}
+
+pub(crate) async fn options(task: &Value) -> Result<Options, Box<dyn Error>> {
+    let store = open_store(text(task, "store")?).await?;
     let options = Options::new()
         .cli_path(text(task, "cli")?)
         .cwd(Path::new(text(task, "cwd")?))
@@ -39,6 +48,6 @@ async fn options(task: &Value) -> Result<Options, Box<dyn Error>> {
     Ok(variables.fold(options, |options, (name, value)| options.env(name, value)))
 }
 
-fn text<'a>(task: &'a Value, name: &str) -> Result<&'a str, String> {
+pub(crate) fn text<'a>(task: &'a Value, name: &str) -> Result<&'a str, String> {
     task[name].as_str().ok_or_else(|| format!("no {name}"))
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     if words.first().is_some_and(|word| word == "history") {
         return super::bench_history::run(&words[1..]);
     }
+    #[cfg(target_os = "linux")]
     if words.first().is_some_and(|word| word == "stores") {
         return super::bench_stores::run(&words[1..]);
     }

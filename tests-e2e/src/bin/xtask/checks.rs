@@ -1,11 +1,14 @@
 //! All checks of a change, ordered so that failures show up early.
 
 use std::env;
+use std::error::Error;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use tests_e2e::parity::{Source, official};
 use tests_e2e::real_cli::{self, InstallError};
+#[cfg(target_os = "linux")]
+use tests_servers::{postgres, s3};
 
 use super::bare::{self, BareOutcome};
 use super::packages::{self, PackagesOutcome};
@@ -43,7 +46,20 @@ const STEPS: &[Step] = &[
     ("example", &["run", "--quiet", "-p", "tests-e2e", "--example", "rmcp_server"], None),
     ("example", &["run", "--quiet", "--example", "structured"], None),
     ("example", &["run", "--quiet", "--example", "doctor"], None),
-    ("example", &["run", "--quiet", "-p", "claude-agent-store", "--example", "move_session"], None),
+    (
+        "example",
+        // With the features that the tests have built.
+        &[
+            "run",
+            "--quiet",
+            "-p",
+            "claude-agent-store",
+            "--all-features",
+            "--example",
+            "approve_later",
+        ],
+        None,
+    ),
 ];
 
 /// Installs what the tests need and runs all steps, until one fails.
@@ -69,6 +85,10 @@ pub(crate) fn run() -> Outcome {
             return Ok(ExitCode::FAILURE);
         }
         println!("== {name} took {} s", began.elapsed().as_secs());
+    }
+    if !sessions_move()? {
+        println!("== example failed");
+        return Ok(ExitCode::FAILURE);
     }
     if !unit_tests_need_nothing()? {
         return Ok(ExitCode::FAILURE);
@@ -103,6 +123,41 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs the example `move_session` on every store, and returns whether the second machine knows what the first one
+/// was told.
+fn sessions_move() -> Result<bool, Box<dyn Error>> {
+    if !session_moves(&[])? {
+        return Ok(false);
+    }
+    #[cfg(target_os = "linux")]
+    if !postgres::is_skipped() {
+        let server = postgres::Server::start()?;
+        let url = server.url_with_password(server.port());
+        if !session_moves(&["--postgres", &url])? {
+            return Ok(false);
+        }
+    }
+    #[cfg(target_os = "linux")]
+    if !s3::is_skipped() {
+        let server = s3::Server::start()?;
+        return session_moves(&["--s3", &s3::url(server.port(), "move-session")]);
+    }
+    Ok(true)
+}
+
+fn session_moves(arguments: &[&str]) -> Result<bool, Box<dyn Error>> {
+    println!("== example: move_session {}", arguments.first().unwrap_or(&""));
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["run", "--quiet", "-p", "claude-agent-store", "--all-features"]);
+    cargo.args(["--example", "move_session", "--"]).args(arguments).stdin(Stdio::null());
+    #[cfg(target_os = "linux")]
+    cargo.env("AWS_ACCESS_KEY_ID", s3::ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", s3::SECRET_KEY);
+    let output = cargo.stderr(Stdio::inherit()).output()?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    print!("{stdout}");
+    Ok(output.status.success() && stdout.contains("second machine: It was 42."))
+}
+
 /// Returns whether this is CI, where skipped checks are failures, and prints a note.
 fn is_ci() -> bool {
     let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
@@ -118,7 +173,7 @@ pub(crate) fn bare() -> Outcome {
 }
 
 /// Returns whether the unit tests pass without a CLI, network, home directory and environment variables.
-fn unit_tests_need_nothing() -> Result<bool, Box<dyn std::error::Error>> {
+fn unit_tests_need_nothing() -> Result<bool, Box<dyn Error>> {
     println!("== unit tests without CLI, network, home directory and environment variables");
     match bare::run()? {
         BareOutcome::Passed => Ok(true),

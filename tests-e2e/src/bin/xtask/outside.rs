@@ -20,6 +20,7 @@ edition = \"2024\"
 
 [dependencies]
 claude-agent-kit = { path = \"KIT\", features = [\"mock-api\"] }
+claude-agent-store = { path = \"STORE\", features = [\"postgres\", \"s3\"] }
 serde = { version = \"1\", features = [\"derive\"] }
 tokio = { version = \"1\", features = [\"full\", \"test-util\"] }
 ";
@@ -67,10 +68,12 @@ fn generate(project: &Path) -> Result<(), Box<dyn Error>> {
 }
 
 fn write_manifest(package: &Path, manifest: &str) -> Result<(), Box<dyn Error>> {
-    let kit = root().join("crates/claude-agent-kit");
-    let kit = kit.to_str().ok_or("the path of the workspace is not UTF-8")?;
+    let crates = root().join("crates");
+    let crates = crates.to_str().ok_or("the path of the workspace is not UTF-8")?;
     fs::create_dir_all(package.join("src/bin"))?;
-    fs::write(package.join("Cargo.toml"), manifest.replace("KIT", kit))?;
+    let manifest = manifest.replace("KIT", &format!("{crates}/claude-agent-kit"));
+    let manifest = manifest.replace("STORE", &format!("{crates}/claude-agent-store"));
+    fs::write(package.join("Cargo.toml"), manifest)?;
     Ok(())
 }
 

@@ -1,12 +1,18 @@
 //! Repeats the experiments of `docs/proofs.md` and counts the results.
 
 use std::error::Error;
+use std::fmt::Display;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::recording::today;
 use tests_e2e::harness::Harness;
-use tests_e2e::prove::{AREAS, Area, Load, deferred, killed_hosts, postgres, stores};
+use tests_e2e::prove::{
+    AREAS, Area, Load, approval_seeds, approvals, deferred, killed_hosts, s3, stores,
+};
+#[cfg(target_os = "linux")]
+use tests_servers::postgres::Server;
 
 use super::{Outcome, install};
 
@@ -22,8 +28,12 @@ pub(crate) fn run(names: &[String]) -> Outcome {
         AREAS.iter().filter(|area| names.is_empty() || names.iter().any(|name| name == area.name))
     {
         let (holds, figures) = match area.name {
-            "stores" => prove_stores(area),
-            "postgres" => match postgres::play(area.repetitions) {
+            "stores" => prove_seeds(area, stores::play, stores::Played::add),
+            "approval-seeds" => {
+                prove_seeds(area, approval_seeds::play, approval_seeds::Played::add)
+            }
+            "postgres" => prove_postgres(area)?,
+            "s3" => match s3::play(area.repetitions) {
                 Ok(figures) => (true, figures),
                 Err(violation) => (false, violation),
             },
@@ -45,11 +55,15 @@ pub(crate) fn run(names: &[String]) -> Outcome {
 }
 
 /// Plays seeded runs, each on runtimes of its own.
-fn prove_stores(area: &Area) -> (bool, String) {
-    let (mut total, mut violations) = (stores::Played::default(), 0);
+fn prove_seeds<P: Default + Display>(
+    area: &Area,
+    play: fn(u64) -> Result<P, String>,
+    add: fn(&mut P, &P),
+) -> (bool, String) {
+    let (mut total, mut violations) = (P::default(), 0);
     for seed in 0..area.repetitions as u64 {
-        match stores::play(seed) {
-            Ok(played) => total.add(&played),
+        match play(seed) {
+            Ok(played) => add(&mut total, &played),
             Err(violation) => {
                 println!("{violation}");
                 violations += 1;
@@ -60,6 +74,42 @@ fn prove_stores(area: &Area) -> (bool, String) {
         }
     }
     (violations == 0, format!("{violations} violations; {total}"))
+}
+
+/// Plays seeded runs on one server.
+#[cfg(target_os = "linux")]
+fn prove_postgres(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
+    Ok(match tests_e2e::prove::postgres::play(&host()?, area.repetitions) {
+        Ok(played) => (true, format!("0 violations; {played}")),
+        Err(violation) => (false, violation),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn prove_postgres(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
+    Err(format!("{} requires Linux", area.name).into())
+}
+
+/// Returns the program that is killed.
+fn host() -> Result<PathBuf, Box<dyn Error>> {
+    let host = std::env::current_exe()?.with_file_name("host");
+    if !host.exists() {
+        return Err("the host is missing; help: run `cargo build -p tests-e2e --bins`".into());
+    }
+    Ok(host)
+}
+
+async fn prove_killed_hosts(
+    area: &Area,
+    harness: &Harness,
+    url: &str,
+) -> Result<(bool, String), Box<dyn Error>> {
+    let count = killed_hosts::count(harness, &host()?, url, area.repetitions, 1).await?;
+    let figures = format!(
+        "{} killed, {} turns acknowledged and none lost, {} commands executed and none twice",
+        count.killed, count.acknowledged, count.executed
+    );
+    Ok((true, figures))
 }
 
 async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
@@ -80,18 +130,26 @@ async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
         }
         "killed-hosts" => {
             let harness = Harness::real(Script::new(), &cli).await?;
-            let host = std::env::current_exe()?.with_file_name("host");
-            if !host.exists() {
-                return Err(
-                    "the host is missing; help: run `cargo build -p tests-e2e --bins`".into()
-                );
+            let url = killed_hosts::sqlite_url(&harness);
+            prove_killed_hosts(area, &harness, &url).await
+        }
+        #[cfg(target_os = "linux")]
+        "killed-hosts-postgres" => {
+            let harness = Harness::real(Script::new(), &cli).await?;
+            let server = Server::start()?;
+            let url = server.url_with_password(server.port());
+            prove_killed_hosts(area, &harness, &url).await
+        }
+        "approvals" => {
+            let harness = Harness::real(Script::new(), &cli).await?;
+            let host = host()?;
+            let mut figures = Vec::new();
+            for kind in approvals::KINDS {
+                let count = approvals::count(&harness, &host, kind, area.repetitions, 1).await?;
+                println!("{kind:?}: {count}");
+                figures.push(format!("{kind:?}: {count}"));
             }
-            let count = killed_hosts::count(&harness, &host, area.repetitions, 1).await?;
-            let figures = format!(
-                "{} killed, {} turns acknowledged and none lost, {} commands executed and none twice",
-                count.killed, count.acknowledged, count.executed
-            );
-            Ok((true, figures))
+            Ok((true, figures.join("; ")))
         }
         other => Err(format!("no experiment for area \"{other}\"").into()),
     }
