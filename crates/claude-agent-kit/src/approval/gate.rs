@@ -20,16 +20,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use claude_wire::Json;
-use claude_wire::id::{AgentId, SessionId, ToolUseId};
+use claude_wire::id::{SessionId, ToolUseId};
 use tokio::time::Instant;
 
 use super::decision::{Decision, Verdict};
 use super::inbox::Approvals;
+use super::matching::Call;
 use super::policy::{ApprovalPolicy, ApprovalRule};
-use super::record::{Approval, ApprovalStatus, Use};
-use super::request::{ApprovalId, ApprovalRequest};
-use super::store::{ApprovalFilter, ApprovalList, ApprovalPosition, ApprovalStore, ApprovalWrite};
+use super::record::{Approval, Use};
+use super::request::ApprovalId;
+use super::store::{ApprovalStore, ApprovalWrite};
+use super::store_access::{CONFLICT_DELAY, RETRY_DELAY};
 use super::texts::{
     CHANGES_RULES, EXPIRED, HELD, INTERRUPTED, POLICY_FAILED, SUPERSEDED, UNAVAILABLE,
     UNIDENTIFIED, UNKNOWN, policy_failed, store_failed,
@@ -39,7 +40,7 @@ use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
 use crate::permission::Permission;
-use crate::store::{Epoch, StoreError, StoreErrorKind, StoreFuture};
+use crate::store::{Epoch, StoreError, StoreErrorKind};
 use crate::warning::Warning;
 
 /// How much longer than the wait for a decision the hook may take.

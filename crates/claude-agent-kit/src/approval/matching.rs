@@ -39,7 +39,11 @@ enum Found {
 }
 
 impl Gate {
-    pub(super) fn identify(&self, call: PreToolUseInput, context: &CallbackContext) -> Option<Call> {
+    pub(super) fn identify(
+        &self,
+        call: PreToolUseInput,
+        context: &CallbackContext,
+    ) -> Option<Call> {
         let session = call.session_id.or_else(|| context.session_id.clone())?;
         let tool_use = call.tool_use_id.or_else(|| context.tool_use_id.clone())?;
         let (tool, input) = (call.tool_name?, call.input?);

@@ -67,7 +67,10 @@ impl Gate {
         }
     }
 
-    pub(super) async fn read(&self, id: &ApprovalId) -> Result<(Option<Approval>, u64), StoreError> {
+    pub(super) async fn read(
+        &self,
+        id: &ApprovalId,
+    ) -> Result<(Option<Approval>, u64), StoreError> {
         retry(|| Box::pin(self.approvals().read(id))).await
     }
 
@@ -103,7 +106,9 @@ impl Gate {
 }
 
 /// Tries a request again while the store is unavailable.
-pub(super) async fn retry<'a, T>(request: impl Fn() -> StoreFuture<'a, T>) -> Result<T, StoreError> {
+pub(super) async fn retry<'a, T>(
+    request: impl Fn() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
     let deadline = Instant::now() + STORE_TIMEOUT;
     loop {
         match request().await {
