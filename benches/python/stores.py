@@ -19,6 +19,8 @@ os.environ["CLAUDE_CONFIG_DIR"] = config
 async def store():
     if kind == "memory":
         return sdk.InMemorySessionStore()
+    if kind == "s3":
+        return s3_store()
     if kind != "postgres":
         raise RuntimeError("the SDK has no such store")
     # Only here, because nothing else needs them.
@@ -30,6 +32,27 @@ async def store():
     target = PostgresSessionStore(pool=pool, table=os.environ["BENCH_STORE_NAME"])
     await target.create_schema()
     return target
+
+
+requests = 0
+
+
+def s3_store():
+    import boto3
+    from botocore.config import Config
+    from s3_session_store import S3SessionStore
+
+    bucket, endpoint = re.fullmatch(r"s3://([^/]+)/.*[?]endpoint=(.*)", os.environ["BENCH_STORE_URL"]).groups()
+    # As many connections as writers.
+    settings = Config(max_pool_connections=32, s3={"addressing_style": "path"})
+    client = boto3.client("s3", region_name="us-east-1", endpoint_url=endpoint, config=settings)
+
+    def count_request(**_):
+        global requests
+        requests += 1
+
+    client.meta.events.register("before-send.s3", count_request)
+    return S3SessionStore(bucket=bucket, prefix=os.environ["BENCH_STORE_NAME"], client=client)
 
 
 async def append(writers):
@@ -114,9 +137,11 @@ async def resume():
 async def turns():
     plain = sdk.ClaudeAgentOptions(cli_path=os.environ["BENCH_CLI"], cwd=directory)
     mirrored = dataclasses.replace(plain, session_store=await store())
-    times = [], []
+    times, first = ([], []), 0
     async with sdk.ClaudeSDKClient(options=mirrored) as one, sdk.ClaudeSDKClient(options=plain) as other:
         for turn in range(count + 1):
+            if turn == 1:
+                first = requests
             for client, own in zip((one, other), times):
                 began = time.perf_counter()
                 await client.query("hi")
@@ -124,6 +149,8 @@ async def turns():
                     pass
                 if turn:
                     own.append(time.perf_counter() - began)
+    global requests_per_turn
+    requests_per_turn = (requests - first) / count
     return count, statistics.median(times[0]), statistics.median(times[1])
 
 
@@ -144,12 +171,13 @@ def peak_mib():
         return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) / 1024
 
 
-baseline = 0
+baseline = requests_per_turn = 0
 try:
     before = time.process_time()
     found, wall, *without = asyncio.run(OPERATIONS[operation]())
     cpu = without[0] if without else time.process_time() - before
     result = {"count": found, "wall": wall, "cpu": cpu, "peak": peak_mib() - baseline}
+    result["requests"] = requests_per_turn
 except Exception as error:
     result = {"failed": f"{type(error).__name__}: {error}"}
 print(json.dumps(result))

@@ -3,8 +3,8 @@
 //! Such a subject is started as `<subject> <operation> <store> <config> <directory> <session> <count>`, performs the
 //! operation with a store of that kind, and prints one line of JSON: `{"count": 50, "wall": 0.1, "cpu": 0.1,
 //! "peak": 12.5}`, with seconds, and the peak memory of the process in MiB; or `{"failed": "why"}`. For turns, `wall` is
-//! with the store and `cpu` without it; for a resume, `peak` is what it takes more than a start without a conversation.
-//! The CLI is at `BENCH_CLI`, a server at `BENCH_STORE_URL`; `BENCH_STORE_NAME` is the part of the store to use.
+//! with the store and `cpu` without it, and `requests` is the number of HTTP requests per turn to an S3 server; for a
+//! resume, `peak` is what it takes more than a start without a conversation. The CLI is at `BENCH_CLI`, a server at `BENCH_STORE_URL`; `BENCH_STORE_NAME` is the part of the store to use.
 
 use std::env;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ pub struct StoreTask {
     /// continues the session. `fill`: copies all sessions of the directory into the store. `list`: lists them from the
     /// store. `turn`: the median of `count` turns of a session with the store and of one without, which take turns.
     pub operation: String,
-    /// `memory`, `sqlite` or `postgres`.
+    /// `memory`, `sqlite`, `postgres` or `s3`.
     pub store: String,
-    /// The connection string of a server.
+    /// The URL of a server.
     pub url: String,
-    /// The file or the schema in the store, which other tasks may have filled.
+    /// The file, the schema or the prefix in the store, which other tasks may have filled.
     pub name: String,
     /// The config directory.
     pub config: PathBuf,
@@ -48,6 +48,8 @@ pub struct Figures {
     pub wall: f64,
     /// Of turns, the seconds without a store.
     pub without: Option<f64>,
+    /// Of turns, the requests to an S3 server per turn.
+    pub requests: f64,
     /// The peak memory before what is measured, in MiB, if that does not count.
     pub baseline: f64,
 }
@@ -56,10 +58,12 @@ pub struct Figures {
 pub fn run_store_subject(perform: impl FnOnce(&StoreTask) -> Outcome<Figures>) {
     let measured = task().and_then(|task| {
         let before = cpu_seconds();
-        let Figures { count, wall, without, baseline } = perform(&task)?;
+        let Figures { count, wall, without, requests, baseline } = perform(&task)?;
         let (cpu, peak) =
             (without.unwrap_or_else(|| cpu_seconds() - before), peak_mib()? - baseline);
-        Ok(serde_json::json!({ "count": count, "wall": wall, "cpu": cpu, "peak": peak }))
+        Ok(serde_json::json!({
+            "count": count, "wall": wall, "cpu": cpu, "peak": peak, "requests": requests
+        }))
     });
     println!(
         "{}",

@@ -8,7 +8,7 @@ use claude_agent_kit::store::{
     Append, MemoryStore, NewEntry, SessionKey, SessionStore, StoreOptions,
 };
 use claude_agent_kit::{Conversation, Options, Session, SessionId};
-use claude_agent_store::{PostgresOptions, PostgresStore, SqliteStore};
+use claude_agent_store::{PostgresOptions, PostgresStore, S3Store, SqliteStore};
 use claude_benches::stores::{Figures, StoreTask, peak_mib, run_store_subject};
 use claude_benches::{Outcome, median};
 
@@ -26,8 +26,20 @@ fn main() {
     });
 }
 
-async fn open(task: &StoreTask) -> Outcome<Arc<dyn SessionStore>> {
-    Ok(match task.store.as_str() {
+/// The store of a task. The one on S3 also counts its requests.
+struct Opened {
+    store: Arc<dyn SessionStore>,
+    s3: Option<S3Store>,
+}
+
+impl Opened {
+    fn requests(&self) -> u64 {
+        self.s3.as_ref().map_or(0, S3Store::request_count)
+    }
+}
+
+async fn open(task: &StoreTask) -> Outcome<Opened> {
+    let store: Arc<dyn SessionStore> = match task.store.as_str() {
         "sqlite" => {
             Arc::new(SqliteStore::open(task.config.join(format!("{}.db", task.name))).await?)
         }
@@ -35,12 +47,19 @@ async fn open(task: &StoreTask) -> Outcome<Arc<dyn SessionStore>> {
             let options = PostgresOptions::new(&task.url)?.schema(&task.name);
             Arc::new(PostgresStore::open_with(options.max_connections(MAX_WRITERS)).await?)
         }
+        "s3" => {
+            let (bucket, endpoint) = task.url.split_once('?').ok_or("no endpoint")?;
+            let store = S3Store::open(&format!("{bucket}{}?{endpoint}", task.name)).await?;
+            return Ok(Opened { store: Arc::new(store.clone()), s3: Some(store) });
+        }
         _ => Arc::new(MemoryStore::new()),
-    })
+    };
+    Ok(Opened { store, s3: None })
 }
 
 async fn perform(task: &StoreTask) -> Outcome<Figures> {
-    let store = open(task).await?;
+    let opened = open(task).await?;
+    let store = opened.store.clone();
     if task.store == "memory" {
         match task.operation.as_str() {
             "read" | "resume" => drop(import(task, &store).await?),
@@ -57,7 +76,7 @@ async fn perform(task: &StoreTask) -> Outcome<Figures> {
         "fill" => fill(task, &store).await?,
         "list" => histories(task, &store).1.list(ListFilter::default()).await?.sessions.len(),
         "resume" => return resume(task, store).await,
-        "turn" => return turns(task, store).await,
+        "turn" => return turns(task, &opened).await,
         other => return Err(format!("unknown operation: \"{other}\"").into()),
     };
     Ok(Figures { count, wall: began.elapsed().as_secs_f64(), ..Figures::default() })
@@ -150,15 +169,18 @@ async fn resume(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figur
     let session = Session::start(options.conversation(conversation)).await?;
     let wall = began.elapsed().as_secs_f64();
     session.stop().await?;
-    Ok(Figures { count: 1, wall, without: None, baseline })
+    Ok(Figures { count: 1, wall, baseline, ..Figures::default() })
 }
 
-async fn turns(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figures> {
+async fn turns(task: &StoreTask, opened: &Opened) -> Outcome<Figures> {
     let options = Options::new().cli_path(&task.cli).cwd(&task.directory);
-    let mirrored = options.clone().store(StoreOptions::new("bench", store));
+    let mirrored = options.clone().store(StoreOptions::new("bench", opened.store.clone()));
     let sessions = [Session::start(mirrored).await?, Session::start(options).await?];
-    let mut times = [Vec::new(), Vec::new()];
+    let (mut times, mut first) = ([Vec::new(), Vec::new()], 0);
     for turn in 0..=task.count {
+        if turn == 1 {
+            first = opened.requests();
+        }
         for (session, times) in sessions.iter().zip(&mut times) {
             let began = Instant::now();
             session.send("hi").await?.finish().await?;
@@ -167,10 +189,12 @@ async fn turns(task: &StoreTask, store: Arc<dyn SessionStore>) -> Outcome<Figure
             }
         }
     }
+    let requests = f64::from(u32::try_from(opened.requests() - first)?)
+        / f64::from(u32::try_from(task.count)?);
     for session in sessions {
         session.stop().await?;
     }
     let [with, without] = times;
     let (wall, without) = (median(with)?, Some(median(without)?));
-    Ok(Figures { count: task.count, wall, without, baseline: 0.0 })
+    Ok(Figures { count: task.count, wall, without, requests, baseline: 0.0 })
 }

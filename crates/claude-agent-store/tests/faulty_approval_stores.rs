@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[path = "support/fence_gap.rs"]
+mod fence_gap;
+
+use std::sync::Arc;
+
 use claude_agent_kit::SessionId;
 use claude_agent_kit::approval::{
     Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalStatus,
@@ -9,6 +14,7 @@ use claude_agent_kit::approval::{
 };
 use claude_agent_kit::store::{Epoch, MemoryStore, StoreError, StoreFuture};
 use claude_agent_store::conformance;
+use fence_gap::FenceGap;
 
 /// What a store does wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +81,7 @@ const FAULTS: &[(Fault, &[&str])] = &[
 struct FaultyStore {
     fault: Fault,
     inner: MemoryStore,
+    gap: Arc<FenceGap>,
 }
 
 impl FaultyStore {
@@ -105,7 +112,7 @@ impl FaultyStore {
                 let mut check = write;
                 check.replaces = Some(u64::MAX);
                 self.inner.write_approval(check).await?;
-                pause().await;
+                self.gap.before_write().await;
                 write.epoch = None;
             }
             Fault::FencesDecisions if write.replaces.is_some() => {
@@ -116,7 +123,10 @@ impl FaultyStore {
                 if self.stored_version(&changed).await? != write.replaces {
                     return Ok(false);
                 }
-                pause().await;
+                // The others read the version meanwhile.
+                for _ in 0..20 {
+                    tokio::task::yield_now().await;
+                }
                 return self.overwrite(write).await;
             }
             _ => {}
@@ -141,6 +151,7 @@ impl FaultyStore {
         let list = ApprovalList::new(&scope, original.filter).limit(original.limit);
         let list: ApprovalList<'_> = list.after(after.as_ref());
         let mut page = self.inner.list_approvals(list).await?;
+        self.gap.read();
         // Once, because the changed approval would be found again by most checks.
         let is_pair = original.filter == ApprovalFilter::Pending && page.approvals.len() == 2;
         if self.fault == Fault::ListsDecided && is_pair {
@@ -155,19 +166,20 @@ impl FaultyStore {
     }
 }
 
-async fn pause() {
-    for _ in 0..20 {
-        tokio::task::yield_now().await;
-    }
-}
-
 impl ApprovalStore for FaultyStore {
     fn claim_approvals<'a>(
         &'a self,
         scope: &'a str,
         session: &'a SessionId,
     ) -> StoreFuture<'a, Epoch> {
-        Box::pin(async move { self.inner.claim_approvals(&self.scope(scope), session).await })
+        Box::pin(async move {
+            if self.fault == Fault::RacyFence {
+                self.gap.before_claim().await;
+            }
+            let epoch = self.inner.claim_approvals(&self.scope(scope), session).await;
+            self.gap.claimed();
+            epoch
+        })
     }
 
     fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
@@ -202,7 +214,8 @@ impl ApprovalStore for FaultyStore {
 async fn every_fault_of_approvals_is_detected_by_its_checks() {
     for (fault, checks) in FAULTS {
         let hosts = async || {
-            let store = FaultyStore { fault: *fault, inner: MemoryStore::new() };
+            let (inner, gap) = (MemoryStore::new(), Arc::default());
+            let store = FaultyStore { fault: *fault, inner, gap };
             [store.clone(), store]
         };
         let report = conformance::run_approvals(hosts).await;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+#[path = "support/fence_gap.rs"]
+mod fence_gap;
+
 use std::sync::Mutex;
 
 use claude_agent_kit::store::{
@@ -9,6 +12,7 @@ use claude_agent_kit::store::{
     ProjectKey, Sequence, SessionKey, SessionList, SessionStore, StoreFuture, StoredEntry, Subpath,
 };
 use claude_agent_store::conformance;
+use fence_gap::FenceGap;
 
 /// What a store does wrong.
 #[derive(Clone, Copy, Debug)]
@@ -105,11 +109,13 @@ struct FaultyStore {
     inner: MemoryStore,
     /// Replaced by a delete with [`Fault::ForgetsDeleted`].
     replaced: Mutex<MemoryStore>,
+    gap: FenceGap,
 }
 
 impl FaultyStore {
     fn new(fault: Fault) -> Self {
-        Self { fault, inner: MemoryStore::new(), replaced: Mutex::default() }
+        let (inner, replaced, gap) = Default::default();
+        Self { fault, inner, replaced, gap }
     }
 
     fn inner(&self) -> MemoryStore {
@@ -174,13 +180,11 @@ impl FaultyStore {
         changed.entries = entries;
         match self.fault {
             Fault::NoFence => changed.epoch = None,
-            Fault::RacyFence => {
+            Fault::RacyFence if append.epoch.is_some() => {
                 let mut check = append;
                 check.entries = &[];
                 inner.append(key, check).await?;
-                for _ in 0..20 {
-                    tokio::task::yield_now().await;
-                }
+                self.gap.before_write().await;
                 changed.epoch = None;
             }
             Fault::AppliesEverySummary => {
@@ -219,7 +223,12 @@ impl SessionStore for FaultyStore {
                 let batch = [NewEntry::new(None, "{}", 0)?];
                 self.inner.append(key, Append::new(&batch)).await?;
             }
-            self.inner().claim(&self.key(key)).await
+            if matches!(self.fault, Fault::RacyFence) {
+                self.gap.before_claim().await;
+            }
+            let epoch = self.inner().claim(&self.key(key)).await;
+            self.gap.claimed();
+            epoch
         })
     }
 
@@ -250,6 +259,7 @@ impl SessionStore for FaultyStore {
                 _ => {}
             }
             let mut page = self.inner().load(&self.key(key), load).await?;
+            self.gap.read();
             if matches!(self.fault, Fault::SortsEntries) {
                 let sequences: Vec<_> = page.entries.iter().map(|entry| entry.sequence).collect();
                 page.entries.sort_by(|a, b| a.id.cmp(&b.id));

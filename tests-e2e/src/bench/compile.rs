@@ -5,18 +5,24 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tempfile::TempDir;
+
+use super::spread::Spread;
 use crate::workspace::root;
 
-/// The columns of the table.
-pub const HEAD: &str =
-    "| program | dev, CPU seconds | release, CPU seconds | crates |\n|---|---|---|---|\n";
+/// The number of rounds. In each, every program is built once, so that a slow machine is slow for all.
+const ROUNDS: usize = 3;
+
+/// How much longer than with [`PEER`] a release build may take.
+pub const MAX_RATIO: f64 = 2.0;
+
+/// The row that the others are compared with.
+const PEER: &str = "claude-code-client-sdk 0.1.46";
 
 /// A program that sends one prompt and prints the answer.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Program {
+struct Program {
     /// The name of the row.
-    pub title: &'static str,
+    title: &'static str,
     /// The dependency on the SDK; `{root}` is the directory of this workspace.
     dependency: &'static str,
     source: &'static str,
@@ -67,7 +73,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 "#;
 
 /// The programs that are compared.
-pub const PROGRAMS: [Program; 5] = [
+const PROGRAMS: [Program; 5] = [
     Program {
         title: "this SDK",
         dependency: r#"claude-agent-kit = { path = "{root}/crates/claude-agent-kit" }"#,
@@ -87,7 +93,7 @@ pub const PROGRAMS: [Program; 5] = [
         is_built: false,
     },
     Program {
-        title: "claude-code-client-sdk 0.1.46",
+        title: PEER,
         dependency: "claude-code-client-sdk = \"=0.1.46\"\nfutures = \"0.3\"",
         source: CLIENT_SDK,
         is_built: true,
@@ -100,23 +106,52 @@ pub const PROGRAMS: [Program; 5] = [
     },
 ];
 
+/// A program in a directory, and the CPU seconds of its builds.
+struct Built {
+    folder: TempDir,
+    crates: usize,
+    dev: Vec<f64>,
+    release: Vec<f64>,
+}
+
+/// Builds every program from nothing in both profiles, prints the table, and returns the ratio of the release builds
+/// of the first program and [`PEER`].
+///
+/// # Errors
+/// Returns an error when a directory cannot be written or a command fails.
+pub fn compare() -> Result<f64, String> {
+    let mut built = PROGRAMS.iter().map(Program::create).collect::<Result<Vec<_>, _>>()?;
+    for _ in 0..ROUNDS {
+        for (program, built) in PROGRAMS.iter().zip(&mut built).filter(|(it, _)| it.is_built) {
+            println!("building {}", program.title);
+            let folder = built.folder.path();
+            built.dev.push(cpu_seconds(folder, "dev")?);
+            built.release.push(cpu_seconds(folder, "release")?);
+        }
+    }
+    let peer = PROGRAMS.iter().position(|program| program.title == PEER).unwrap_or_default();
+    let ratio = |figures: &[f64], peer: &[f64]| {
+        Spread::of(figures.iter().zip(peer).map(|(figure, peer)| figure / peer))
+    };
+    println!("| program | dev, CPU seconds | release, CPU seconds | release, ratio | crates |");
+    println!("|---|---|---|---|---|");
+    for (program, row) in PROGRAMS.iter().zip(&built) {
+        let ratio = ratio(&row.release, &built[peer].release);
+        let [dev, release] = [&row.dev, &row.release].map(|it| Spread::of(it.iter().copied()));
+        let [dev, release, ratio] =
+            [dev, release, ratio].map(|it| it.map_or_else(String::new, |it| it.to_string()));
+        println!("| {} | {dev} | {release} | {ratio} | {} |", program.title, row.crates);
+    }
+    let ratio = ratio(&built[0].release, &built[peer].release);
+    ratio.map(|ratio| ratio.median).ok_or_else(|| "nothing was built".to_owned())
+}
+
 impl Program {
-    /// Builds the program from nothing in both profiles and returns its line of the table.
-    ///
-    /// # Errors
-    /// When a directory cannot be written or a command fails.
-    pub fn measure(&self) -> Result<String, String> {
+    fn create(&self) -> Result<Built, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         self.write(folder.path()).map_err(|error| format!("{}: {error}", self.title))?;
         let crates = count(folder.path())?;
-        let [dev, release] = if self.is_built {
-            // Each profile has its own directory below `target`, so neither build helps the other.
-            [cpu_seconds(folder.path(), "dev")?, cpu_seconds(folder.path(), "release")?]
-                .map(|seconds| format!("{seconds:.0}"))
-        } else {
-            ["", ""].map(str::to_owned)
-        };
-        Ok(format!("| {} | {dev} | {release} | {crates} |\n", self.title))
+        Ok(Built { folder, crates, dev: Vec::new(), release: Vec::new() })
     }
 
     fn write(&self, folder: &Path) -> std::io::Result<()> {
@@ -155,6 +190,8 @@ fn cpu_seconds(folder: &Path, profile: &str) -> Result<f64, String> {
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTC_WRAPPER")
         .current_dir(folder))?;
+    // The next build starts from nothing.
+    fs::remove_dir_all(folder.join("target")).map_err(|error| error.to_string())?;
     let children = times
         .lines()
         .nth(1)

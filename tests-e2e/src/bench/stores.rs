@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use tests_servers::postgres::Server;
+use tests_servers::{postgres, s3};
 
 use super::history::generate::{TranscriptPlan, project};
 use super::history::row::Sample;
@@ -47,6 +47,8 @@ pub enum StoreKind {
     Sqlite,
     /// A server that this program starts.
     Postgres,
+    /// A server that this program starts.
+    S3,
 }
 
 impl StoreKind {
@@ -56,6 +58,7 @@ impl StoreKind {
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
+            Self::S3 => "s3",
         }
     }
 
@@ -65,6 +68,7 @@ impl StoreKind {
             Self::Memory => "memory",
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
+            Self::S3 => "S3",
         }
     }
 }
@@ -112,7 +116,7 @@ pub struct StoreTable {
 }
 
 /// All tables. The subjects are this SDK, Python and TypeScript.
-pub const TABLES: [StoreTable; 2] = [
+pub const TABLES: [StoreTable; 3] = [
     StoreTable {
         name: "embedded",
         columns: &[
@@ -130,6 +134,12 @@ pub const TABLES: [StoreTable; 2] = [
         ratios: &[(1, "times Python")],
         operations: &[APPEND, APPEND_32, IMPORT, READ, RESUME, LIST],
     },
+    StoreTable {
+        name: "s3",
+        columns: &[(0, StoreKind::S3), (1, StoreKind::S3)],
+        ratios: &[(1, "times Python")],
+        operations: &[APPEND, APPEND_32, IMPORT, READ, RESUME, LIST],
+    },
 ];
 
 /// Generated sessions in a temporary directory, which is deleted when this is dropped, and the servers.
@@ -137,7 +147,8 @@ pub const TABLES: [StoreTable; 2] = [
 pub struct StoreData {
     folder: TempDir,
     session: String,
-    postgres: Option<Server>,
+    postgres: Option<postgres::Server>,
+    s3: Option<s3::Server>,
     /// How many parts of stores were used.
     names: u32,
 }
@@ -157,7 +168,7 @@ impl StoreData {
         fs::create_dir(path.join("cli"))?;
         fs::copy(cli, path.join("cli/claude"))?;
         fs::write(path.join("cli/plan"), "first 1\n")?;
-        Ok(Self { folder, session: long, postgres: None, names: 0 })
+        Ok(Self { folder, session: long, postgres: None, s3: None, names: 0 })
     }
 
     /// Starts the servers of these stores, with the settings that servers have by default.
@@ -169,9 +180,15 @@ impl StoreData {
         &mut self,
         kinds: impl IntoIterator<Item = StoreKind>,
     ) -> Result<(), String> {
-        if kinds.into_iter().any(|kind| kind == StoreKind::Postgres) && self.postgres.is_none() {
-            let defaults = &["fsync=on", "synchronous_commit=on", "wal_writer_delay=200ms"];
-            self.postgres = Some(Server::start_with(defaults)?);
+        for kind in kinds {
+            match kind {
+                StoreKind::Postgres if self.postgres.is_none() => {
+                    let defaults = &["fsync=on", "synchronous_commit=on", "wal_writer_delay=200ms"];
+                    self.postgres = Some(postgres::Server::start_with(defaults)?);
+                }
+                StoreKind::S3 if self.s3.is_none() => self.s3 = Some(s3::Server::start()?),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -179,8 +196,9 @@ impl StoreData {
     /// Returns a part of a store that nothing was written to.
     pub fn new_part(&mut self, kind: StoreKind) -> StorePart {
         self.names += 1;
-        let url = match (kind, &self.postgres) {
-            (StoreKind::Postgres, Some(server)) => server.url_with_password(server.port()),
+        let url = match (kind, &self.postgres, &self.s3) {
+            (StoreKind::Postgres, Some(server), _) => server.url_with_password(server.port()),
+            (StoreKind::S3, _, Some(server)) => s3::url(server.port(), ""),
             _ => String::new(),
         };
         StorePart { kind, url, name: format!("bench_{}", self.names) }
@@ -218,7 +236,7 @@ fn generate(path: &Path, plans: impl IntoIterator<Item = TranscriptPlan>) -> io:
     Ok(written.into_iter().next().ok_or(io::ErrorKind::NotFound)?.session)
 }
 
-/// A part of a store: a file, or a schema on a server.
+/// A part of a store: a file, or a schema or a prefix on a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StorePart {
@@ -272,6 +290,8 @@ fn run(
         .envs(variables)
         .env("BENCH_STORE_URL", &task.part.url)
         .env("BENCH_STORE_NAME", &task.part.name)
+        .env("AWS_ACCESS_KEY_ID", s3::ACCESS_KEY)
+        .env("AWS_SECRET_ACCESS_KEY", s3::SECRET_KEY)
         .envs(program.variables.iter().map(|(name, value)| (name, value)))
         .current_dir(directory)
         .stdin(Stdio::null())

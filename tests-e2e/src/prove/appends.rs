@@ -74,6 +74,7 @@ impl Event {
 pub async fn run_host(task: &str) -> Outcome<()> {
     let task: Value = serde_json::from_str(task)?;
     let scope = task["scope"].as_str().ok_or("no scope")?.to_owned();
+    let filler = "x".repeat(serde_json::from_value(task["filler"].clone())?);
     let acknowledged: Counts = serde_json::from_value(task["acknowledged"].clone())?;
     let store = super::open_store(task["store"].as_str().ok_or("no store")?).await?;
     let mut epochs = Vec::new();
@@ -83,8 +84,9 @@ pub async fn run_host(task: &str) -> Outcome<()> {
     print(Event::Loaded(counts(&*store, &scope).await?))?;
     let mut writers = JoinSet::new();
     for (writer, first) in acknowledged.into_iter().enumerate() {
-        let key = key(&scope, writer % SESSIONS)?;
-        writers.spawn(write(store.clone(), key, epochs[writer % SESSIONS], writer, first));
+        let (key, epoch) = (key(&scope, writer % SESSIONS)?, epochs[writer % SESSIONS]);
+        let writer = Writer { store: store.clone(), key, epoch, writer, filler: filler.clone() };
+        writers.spawn(writer.write(first));
     }
     while let Some(result) = writers.join_next().await {
         result??;
@@ -92,9 +94,10 @@ pub async fn run_host(task: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the task of a host.
-pub(super) fn task(store: &str, scope: &str, acknowledged: &Counts) -> String {
-    json!({ "store": store, "scope": scope, "acknowledged": acknowledged }).to_string()
+/// Returns the task of a host. Entries have a filler of this length.
+pub(super) fn task(store: &str, scope: &str, filler: usize, acknowledged: &Counts) -> String {
+    json!({ "store": store, "scope": scope, "filler": filler, "acknowledged": acknowledged })
+        .to_string()
 }
 
 #[expect(clippy::print_stdout, reason = "the test reads stdout")]
@@ -109,43 +112,51 @@ fn key(scope: &str, session: usize) -> Outcome<SessionKey> {
     Ok(SessionKey::new(scope, "project", &*id)?)
 }
 
-/// Returns the texts of a batch: `[writer,batch,number]`.
-fn batch(writer: usize, batch: usize) -> [String; 3] {
-    [0, 1, 2].map(|number| format!("[{writer},{batch},{number}]"))
+/// Returns the texts of a batch: `[writer,batch,number,"filler"]`.
+fn batch(writer: usize, batch: usize, filler: &str) -> [String; 3] {
+    [0, 1, 2].map(|number| format!("[{writer},{batch},{number},{filler:?}]"))
 }
 
-/// Appends batches. One that fails is repeated until it is acknowledged, one that is acknowledged never again.
-async fn write(
+/// A writer, which shares its session with others.
+struct Writer {
     store: Arc<dyn SessionStore>,
     key: SessionKey,
     epoch: Epoch,
     writer: usize,
-    first: usize,
-) -> Outcome<()> {
-    for number in first..BATCHES {
-        let entries = batch(writer, number).map(|text| NewEntry::new(None, text, 0));
-        let entries: Vec<NewEntry> = entries.into_iter().collect::<Result<_, _>>()?;
-        let began = Instant::now();
-        let skipped = loop {
-            if began.elapsed() > LIMIT {
-                return Err("an append fails again and again".into());
+    filler: String,
+}
+
+impl Writer {
+    /// Appends batches. One that fails is repeated until it is acknowledged, one that is acknowledged never again.
+    async fn write(self, first: usize) -> Outcome<()> {
+        for number in first..BATCHES {
+            let entries = batch(self.writer, number, &self.filler);
+            let entries = entries.into_iter().map(|text| NewEntry::new(None, text, 0));
+            let skipped = self.append(&entries.collect::<Result<Vec<_>, _>>()?).await?;
+            if !matches!(skipped, 0 | 3) {
+                return Err(format!("{skipped} entries of a batch of 3 were stored").into());
             }
-            let append = store.append(&key, Append::new(&entries).epoch(epoch));
+            print(Event::Acknowledged { writer: self.writer, was_stored: skipped == 3 })?;
+        }
+        Ok(())
+    }
+
+    /// Returns how many of the entries had been stored.
+    async fn append(&self, entries: &[NewEntry]) -> Outcome<u64> {
+        let began = Instant::now();
+        while began.elapsed() < LIMIT {
+            let append = self.store.append(&self.key, Append::new(entries).epoch(self.epoch));
             match tokio::time::timeout(REQUEST_TIMEOUT, append).await {
-                Ok(Ok(appended)) => break appended.skipped,
+                Ok(Ok(appended)) => return Ok(appended.skipped),
                 Ok(Err(error)) if error.kind() != StoreErrorKind::Unavailable => {
                     return Err(format!("{}: {error}", error.kind()).into());
                 }
                 _ => print(Event::Failed)?,
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
-        };
-        if !matches!(skipped, 0 | 3) {
-            return Err(format!("{skipped} entries of a batch of 3 were stored").into());
         }
-        print(Event::Acknowledged { writer, was_stored: skipped == 3 })?;
+        Err("an append fails again and again".into())
     }
-    Ok(())
 }
 
 /// Loads the sessions of a scope, and returns the number of batches of each writer.
@@ -170,10 +181,12 @@ pub(super) async fn counts(store: &dyn SessionStore, scope: &str) -> Outcome<Cou
             }
         }
         for entries in found.chunks(3) {
-            let writer: [usize; 3] = serde_json::from_str(&entries[0])?;
-            let number = counts.get_mut(&writer[0]).ok_or("an unknown writer")?;
-            if entries != batch(writer[0], *number) || writer[0] % SESSIONS != session {
-                return Err(format!("{entries:?} after {number} batches of the writer").into());
+            let (writer, _, _, filler): (usize, usize, usize, String) =
+                serde_json::from_str(&entries[0])?;
+            let number = counts.get_mut(&writer).ok_or("an unknown writer")?;
+            if entries != batch(writer, *number, &filler) || writer % SESSIONS != session {
+                let shown: Vec<&str> = entries.iter().filter_map(|entry| entry.get(..9)).collect();
+                return Err(format!("{shown:?} after {number} batches of writer {writer}").into());
             }
             *number += 1;
         }

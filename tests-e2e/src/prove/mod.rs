@@ -10,14 +10,17 @@ pub mod deferred;
 pub mod killed_hosts;
 mod load;
 #[cfg(target_os = "linux")]
-pub mod postgres;
-pub mod s3;
+pub mod server_faults;
 pub mod stores;
 
 use std::sync::Arc;
 
 use claude_agent_kit::store::{SessionStore, StoreError, StoreErrorKind};
 use claude_agent_store::{PostgresStore, SqliteStore};
+#[cfg(target_os = "linux")]
+use claude_agent_store::{S3Options, S3Store};
+#[cfg(target_os = "linux")]
+use tests_servers::s3;
 
 pub use load::Load;
 
@@ -33,11 +36,19 @@ pub struct Area {
     pub repetitions: usize,
 }
 
-/// Faults of PostgreSQL and its hosts, in [`postgres`](self).
+/// Faults of PostgreSQL and its hosts, played by `server_faults`.
 pub const POSTGRES: Area = Area {
     name: "postgres",
     claim: "if PostgreSQL or a host is killed during appends, or their connections stall, nothing acknowledged is \
             lost, nothing is stored twice, and the next host loads all of it",
+    repetitions: 200,
+};
+
+/// Faults of an S3 server and its hosts, played by `server_faults`.
+pub const S3: Area = Area {
+    name: "s3",
+    claim: "if an S3 server or a host is killed during appends and compactions, or their connections stall, nothing \
+            acknowledged is lost, nothing is stored twice, and the next host loads all of it",
     repetitions: 200,
 };
 
@@ -48,12 +59,12 @@ pub const AREAS: [Area; 8] = [
     killed_hosts::SQLITE,
     killed_hosts::POSTGRES,
     POSTGRES,
-    s3::AREA,
+    S3,
     approvals::AREA,
     approval_seeds::AREA,
 ];
 
-/// Opens the store at a URL: `sqlite:PATH` or `postgres://…`.
+/// Opens the store at a URL: `sqlite:PATH`, `postgres://…`, or `s3://…` on a server of the tests.
 ///
 /// # Errors
 /// Returns an error when there is no such kind of store, or it cannot be opened.
@@ -61,6 +72,11 @@ pub async fn open_store(url: &str) -> Result<Arc<dyn SessionStore>, StoreError> 
     Ok(match url.split_once(':') {
         Some(("sqlite", path)) => Arc::new(SqliteStore::open(path).await?),
         Some(("postgres", _)) => Arc::new(PostgresStore::open(url).await?),
+        #[cfg(target_os = "linux")]
+        Some(("s3", _)) => {
+            let options = S3Options::new(url)?.credentials(s3::ACCESS_KEY, s3::SECRET_KEY);
+            Arc::new(S3Store::open_with(options).await?)
+        }
         _ => return Err(StoreError::new(StoreErrorKind::Rejected, "unknown kind of store")),
     })
 }

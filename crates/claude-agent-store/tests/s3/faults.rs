@@ -1,4 +1,4 @@
-//! Faulty servers, lost responses, stalled connections, damaged objects and killed processes.
+//! Faulty servers, lost responses, stalled connections and damaged objects.
 
 use std::time::Duration;
 
@@ -13,13 +13,9 @@ use super::fixture::{
     entry, head_of, key, kind, long_entry, new_prefix, objects, options, options_at, texts, trial,
     with_server,
 };
-use super::kills::{self, Played};
 use super::relay::{Action, Relay};
 use tests_servers::Proxy;
 use tests_servers::s3::{ACCESS_KEY, SECRET_KEY, Server, url};
-
-/// A tenth of the runs of `cargo xtask prove`.
-const RUNS: u64 = 20;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -44,10 +40,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         ),
         trial("dropped_appends_are_whole_or_not_stored", dropped_appends_are_whole_or_not_stored),
         trial("damaged_objects_are_reported_as_corrupt", damaged_objects_are_reported_as_corrupt),
-        Trial::test("killed_servers_and_hosts_lose_nothing_acknowledged", || {
-            killed_servers_and_hosts_lose_nothing_acknowledged();
-            Ok(())
-        }),
     ]
 }
 
@@ -325,15 +317,4 @@ async fn damaged_objects_are_reported_as_corrupt() {
     assert!(error.to_string().contains("is missing"), "{error}");
     let append = store.append(&key(1), Append::new(&[entry("4")])).await;
     assert_eq!(kind(append), StoreErrorKind::Corrupt);
-}
-
-fn killed_servers_and_hosts_lose_nothing_acknowledged() {
-    let mut server = Server::start().unwrap();
-    let mut total = Played::default();
-    for seed in 0..RUNS {
-        total.add(&kills::play(&mut server, seed).unwrap());
-    }
-    // The runs are of no use if they never hit an append.
-    assert!(total.servers > 0 && total.hosts > 0 && total.stalls > 0, "{total:?}");
-    assert!(total.repeated > 0 && total.found > 0, "{total:?}");
 }

@@ -17,11 +17,7 @@ mod fake;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
-mod figures;
-#[cfg(target_os = "linux")]
 mod fixture;
-#[cfg(target_os = "linux")]
-mod kills;
 #[cfg(target_os = "linux")]
 mod relay;
 #[cfg(target_os = "linux")]
@@ -37,16 +33,12 @@ fn main() -> ExitCode {
 fn main() -> ExitCode {
     use libtest_mimic::Arguments;
 
-    if kills::run_as_host() {
-        return ExitCode::SUCCESS;
-    }
     let arguments = Arguments::from_args();
     if tests_servers::s3::is_skipped() {
         return ExitCode::SUCCESS;
     }
     let trials = || {
-        let trials = store::trials().into_iter().chain(faults::trials());
-        trials.chain(compaction::trials()).chain(figures::trials()).collect()
+        store::trials().into_iter().chain(faults::trials()).chain(compaction::trials()).collect()
     };
     if arguments.list {
         return libtest_mimic::run(&arguments, trials()).exit_code();

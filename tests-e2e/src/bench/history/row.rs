@@ -53,6 +53,8 @@ pub struct Sample {
     pub cpu: f64,
     /// Peak memory of the process in MiB.
     pub peak: f64,
+    /// Requests to an S3 server per turn; 0 for everything else.
+    pub requests: f64,
 }
 
 impl Sample {
@@ -67,7 +69,10 @@ impl Sample {
         let figure = |name: &str| value[name].as_f64();
         let found = value["count"].as_u64().zip(figure("wall"));
         match (found, figure("cpu"), figure("peak")) {
-            (Some((count, wall)), Some(cpu), Some(peak)) => Ok(Self { count, wall, cpu, peak }),
+            (Some((count, wall)), Some(cpu), Some(peak)) => {
+                let requests = figure("requests").unwrap_or_default();
+                Ok(Self { count, wall, cpu, peak, requests })
+            }
             _ => Err(value["failed"]
                 .as_str()
                 .map_or_else(|| format!("no result: {line}"), str::to_owned)),
@@ -148,7 +153,7 @@ mod tests {
     use super::{ROWS, Sample, Samples, ratio, time};
 
     fn samples(walls: [f64; 3], peak: f64) -> Samples {
-        Samples(walls.map(|wall| Sample { count: 1, wall, cpu: wall, peak }).to_vec())
+        Samples(walls.map(|wall| Sample { count: 1, wall, cpu: wall, peak, requests: 0.0 }).to_vec())
     }
 
     #[test]
@@ -180,7 +185,7 @@ mod tests {
     #[test]
     fn results_of_subjects_are_read() {
         let line = "noise\n{\"count\":50,\"wall\":0.5,\"cpu\":0.25,\"peak\":12.5}\n";
-        let sample = Sample { count: 50, wall: 0.5, cpu: 0.25, peak: 12.5 };
+        let sample = Sample { count: 50, wall: 0.5, cpu: 0.25, peak: 12.5, requests: 0.0 };
         assert_eq!(Sample::parse(line), Ok(sample));
         assert_eq!(Sample::parse(r#"{"failed":"why"}"#), Err("why".to_owned()));
         assert_eq!(Sample::parse("x"), Err("no result: x".to_owned()));

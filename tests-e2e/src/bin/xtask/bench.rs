@@ -3,7 +3,7 @@
 use std::env;
 use std::process::ExitCode;
 
-use tests_e2e::bench::compile::{self, PROGRAMS};
+use tests_e2e::bench::compile::{self, MAX_RATIO};
 use tests_e2e::bench::linear::{self, GROWTHS, Growth};
 use tests_e2e::bench::row::{ROWS, Row};
 use tests_e2e::bench::spread::Spread;
@@ -52,11 +52,12 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Prints the table of compile times. Without a target: the figures depend on the machine.
+/// Prints the table of compile times, and checks the ratio to another crate.
 fn compile_times() -> Outcome {
-    print!("{}", compile::HEAD);
-    for program in &PROGRAMS {
-        print!("{}", program.measure()?);
+    let ratio = compile::compare()?;
+    if ratio > MAX_RATIO {
+        println!("the ratio of the release builds is {ratio:.2}, more than {MAX_RATIO:.1}");
+        return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
 }

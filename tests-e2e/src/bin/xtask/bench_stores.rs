@@ -182,20 +182,23 @@ impl Bench {
                 }
             }
         }
-        println!(
-            "| a turn | without a store | with it | difference | ratio |\n|---|---|---|---|---|"
-        );
+        println!("| a turn | without a store | with it | difference | ratio | S3 requests |");
+        println!("|---|---|---|---|---|---|");
         for column in &columns {
             // In the samples of turns, `cpu` is the time without a store.
             let median =
                 |figure: fn(&Sample) -> f64| column.samples.median(figure).unwrap_or(f64::NAN);
             println!(
-                "| {} | {} | {} | {:.2} ms | {:.2} |",
+                "| {} | {} | {} | {:.2} ms | {:.2} | {} |",
                 self.title(column),
                 time(median(|sample| sample.cpu)),
                 time(median(|sample| sample.wall)),
                 median(|sample| sample.wall - sample.cpu) * 1e3,
                 median(|sample| sample.wall / sample.cpu),
+                match median(|sample| sample.requests) {
+                    0.0 => String::new(),
+                    requests => format!("{requests:.2}"),
+                },
             );
         }
         Ok(())

@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::recording::today;
 use tests_e2e::harness::Harness;
+#[cfg(target_os = "linux")]
+use tests_e2e::prove::server_faults::{self, ServerKind};
 use tests_e2e::prove::{
-    AREAS, Area, Load, approval_seeds, approvals, deferred, killed_hosts, s3, stores,
+    AREAS, Area, Load, approval_seeds, approvals, deferred, killed_hosts, stores,
 };
 #[cfg(target_os = "linux")]
 use tests_servers::postgres::Server;
@@ -32,11 +34,10 @@ pub(crate) fn run(names: &[String]) -> Outcome {
             "approval-seeds" => {
                 prove_seeds(area, approval_seeds::play, approval_seeds::Played::add)
             }
-            "postgres" => prove_postgres(area)?,
-            "s3" => match s3::play(area.repetitions) {
-                Ok(figures) => (true, figures),
-                Err(violation) => (false, violation),
-            },
+            #[cfg(target_os = "linux")]
+            "postgres" => prove_server(area, ServerKind::Postgres)?,
+            #[cfg(target_os = "linux")]
+            "s3" => prove_server(area, ServerKind::S3)?,
             _ => runtime.block_on(prove(area))?,
         };
         println!(
@@ -78,16 +79,11 @@ fn prove_seeds<P: Default + Display>(
 
 /// Plays seeded runs on one server.
 #[cfg(target_os = "linux")]
-fn prove_postgres(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
-    Ok(match tests_e2e::prove::postgres::play(&host()?, area.repetitions) {
+fn prove_server(area: &Area, kind: ServerKind) -> Result<(bool, String), Box<dyn Error>> {
+    Ok(match server_faults::play(kind, &host()?, area.repetitions) {
         Ok(played) => (true, format!("0 violations; {played}")),
         Err(violation) => (false, violation),
     })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn prove_postgres(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
-    Err(format!("{} requires Linux", area.name).into())
 }
 
 /// Returns the program that is killed.

@@ -1,12 +1,11 @@
-//! Kills PostgreSQL servers and hosts in the middle of appends, and stalls their connections.
+//! Kills database servers and hosts in the middle of appends, and stalls their connections.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use tests_servers::Proxy;
-use tests_servers::postgres::Server;
+use tests_servers::{Proxy, postgres, s3};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -15,6 +14,67 @@ use crate::simulation::rng::Rng;
 
 /// Longer than anything takes that does not hang.
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// The kind of the server.
+#[derive(Clone, Copy, Debug)]
+pub enum ServerKind {
+    /// PostgreSQL.
+    Postgres,
+    /// SeaweedFS.
+    S3,
+}
+
+enum Server {
+    Postgres(postgres::Server),
+    S3(s3::Server),
+}
+
+impl Server {
+    fn start(kind: ServerKind) -> Result<Self, String> {
+        Ok(match kind {
+            ServerKind::Postgres => Self::Postgres(postgres::Server::start()?),
+            ServerKind::S3 => Self::S3(s3::Server::start()?),
+        })
+    }
+
+    /// Kills the server with SIGKILL, and starts it again.
+    fn kill_and_restart(&mut self) -> Result<(), String> {
+        match self {
+            Self::Postgres(server) => {
+                server.kill();
+                server.restart()
+            }
+            Self::S3(server) => {
+                server.kill();
+                server.restart()
+            }
+        }
+    }
+
+    fn port(&self) -> u16 {
+        match self {
+            Self::Postgres(server) => server.port(),
+            Self::S3(server) => server.port(),
+        }
+    }
+
+    /// Returns the URL of the store behind a port.
+    fn url(&self, port: u16) -> String {
+        match self {
+            Self::Postgres(server) => server.url_with_password(port),
+            Self::S3(_) => s3::url(port, "faults"),
+        }
+    }
+
+    /// Returns the length of the filler of an entry. Sessions on S3 are long enough that their parts are compacted
+    /// several times.
+    fn filler(&self) -> usize {
+        match self {
+            Self::Postgres(_) => 0,
+            Self::S3(_) => 9_000,
+        }
+    }
+}
 
 /// What happened in runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,9 +126,9 @@ impl std::fmt::Display for Played {
 ///
 /// # Errors
 /// Returns the violation, or why the server cannot be started.
-pub fn play(host: &Path, runs: usize) -> Result<Played, String> {
+pub fn play(kind: ServerKind, host: &Path, runs: usize) -> Result<Played, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
-    let mut server = Server::start()?;
+    let mut server = Server::start(kind)?;
     let mut total = Played::default();
     for seed in 0..runs as u64 {
         let played = runtime.block_on(async {
@@ -156,7 +216,7 @@ impl<'a> Run<'a> {
         if !status.success() {
             return Err(format!("a host failed: {status}"));
         }
-        let store = super::open_store(&self.server.url_with_password(self.server.port())).await;
+        let store = super::open_store(&self.server.url(self.server.port())).await;
         let store = store.map_err(|error| error.to_string())?;
         let counts = appends::counts(&*store, &self.scope).await;
         match counts.map_err(|violation| violation.to_string())? {
@@ -202,8 +262,7 @@ impl<'a> Run<'a> {
     async fn inject(&mut self, fault: Fault) -> Result<(), String> {
         match fault {
             Fault::KillServer => {
-                self.server.kill();
-                self.server.restart()?;
+                self.server.kill_and_restart()?;
                 self.played.killed_servers += 1;
                 return Ok(());
             }
@@ -268,9 +327,9 @@ impl Host {
         acknowledged: &Counts,
     ) -> Result<Self, String> {
         let proxy = Proxy::start(server.port()).await.map_err(|error| error.to_string())?;
-        let url = server.url_with_password(proxy.port());
+        let task = appends::task(&server.url(proxy.port()), scope, server.filler(), acknowledged);
         let mut process = Command::new(program)
-            .args(["store-appends", &appends::task(&url, scope, acknowledged)])
+            .args(["store-appends", &task])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
