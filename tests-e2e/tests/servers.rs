@@ -17,7 +17,7 @@ const HOST: &str = env!("CARGO_BIN_EXE_host");
 /// Plays a tenth of the runs of `cargo xtask prove`.
 fn play(kind: ServerKind, area: &Area) {
     let runs = area.repetitions / 10;
-    let played = server_faults::play(kind, Path::new(HOST), runs).unwrap();
+    let played = server_faults::play(kind, Path::new(HOST), runs, |_, _| {}).unwrap();
     // The runs are of no use if faults always fall between appends.
     let counts = [played.killed_servers, played.killed_hosts, played.stalls, played.found];
     assert!(counts.iter().all(|count| *count >= runs / 2) && played.failed > runs, "{played}");

@@ -166,6 +166,8 @@ impl Server {
         command.args(["-c", SUPERVISOR, "sh"]).arg(self.folder.path());
         command.args([at("weed"), "server".to_owned(), format!("-dir={}", at("data"))]);
         command.args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", "-filer"]);
+        // Otherwise, a restarted master elects itself only after ten seconds.
+        command.args(["-master.electionTimeout=300ms", "-master.heartbeatInterval=50ms"]);
         command.args(["-volume.max=50", "-volume.minFreeSpace=1", "-master.volumeSizeLimitMB=512"]);
         command.args([
             "-s3",

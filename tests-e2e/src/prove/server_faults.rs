@@ -122,20 +122,26 @@ impl std::fmt::Display for Played {
     }
 }
 
-/// Plays runs with the seeds from 0 on one server, with the program `host`.
+/// Plays runs with the seeds from 0 on one server, with the program `host`, and reports the total after each.
 ///
 /// # Errors
 /// Returns the violation, or why the server cannot be started.
-pub fn play(kind: ServerKind, host: &Path, runs: usize) -> Result<Played, String> {
+pub fn play(
+    kind: ServerKind,
+    host: &Path,
+    runs: usize,
+    report: impl Fn(usize, &Played),
+) -> Result<Played, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let mut server = Server::start(kind)?;
     let mut total = Played::default();
-    for seed in 0..runs as u64 {
+    for seed in 0..runs {
         let played = runtime.block_on(async {
-            let mut run = Run::start(&mut server, host, seed).await?;
+            let mut run = Run::start(&mut server, host, seed as u64).await?;
             run.play().await.map(|()| run.played)
         });
         total.add(&played.map_err(|violation| format!("seed {seed}: {violation}"))?);
+        report(seed + 1, &total);
     }
     Ok(total)
 }

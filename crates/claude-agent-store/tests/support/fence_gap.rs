@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// How long a request waits for the others. Most checks have no requests at the same time.
-const TIMEOUT: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(20);
 
 /// How many reads without a claim end the wait of a write. A check that claims after it has read a write can
 /// have made two of them since the next write began.
@@ -35,7 +35,7 @@ impl FenceGap {
     /// Waits before a claim for a write that has been checked.
     pub(crate) async fn before_claim(&self) {
         let mut requests = self.0.subscribe();
-        _ = timeout(TIMEOUT, requests.wait_for(|now| now.writes_in_gap > 0)).await;
+        drop(timeout(TIMEOUT, requests.wait_for(|now| now.writes_in_gap > 0)).await);
     }
 
     pub(crate) fn claimed(&self) {
@@ -61,7 +61,7 @@ impl FenceGap {
                 now.reads >= start.reads + READS
             }
         };
-        _ = timeout(TIMEOUT, requests.wait_for(is_over)).await;
+        drop(timeout(TIMEOUT, requests.wait_for(is_over)).await);
         self.0.send_modify(|now| now.writes_in_gap -= 1);
     }
 }

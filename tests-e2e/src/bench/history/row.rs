@@ -153,7 +153,9 @@ mod tests {
     use super::{ROWS, Sample, Samples, ratio, time};
 
     fn samples(walls: [f64; 3], peak: f64) -> Samples {
-        Samples(walls.map(|wall| Sample { count: 1, wall, cpu: wall, peak, requests: 0.0 }).to_vec())
+        Samples(
+            walls.map(|wall| Sample { count: 1, wall, cpu: wall, peak, requests: 0.0 }).to_vec(),
+        )
     }
 
     #[test]

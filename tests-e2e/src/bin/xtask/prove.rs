@@ -9,7 +9,7 @@ use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::recording::today;
 use tests_e2e::harness::Harness;
 #[cfg(target_os = "linux")]
-use tests_e2e::prove::server_faults::{self, ServerKind};
+use tests_e2e::prove::server_faults::{self, Played, ServerKind};
 use tests_e2e::prove::{
     AREAS, Area, Load, approval_seeds, approvals, deferred, killed_hosts, stores,
 };
@@ -80,7 +80,12 @@ fn prove_seeds<P: Default + Display>(
 /// Plays seeded runs on one server.
 #[cfg(target_os = "linux")]
 fn prove_server(area: &Area, kind: ServerKind) -> Result<(bool, String), Box<dyn Error>> {
-    Ok(match server_faults::play(kind, &host()?, area.repetitions) {
+    let report = |runs: usize, played: &Played| {
+        if runs % 10 == 0 {
+            println!("{runs} of {}: {played}", area.repetitions);
+        }
+    };
+    Ok(match server_faults::play(kind, &host()?, area.repetitions, report) {
         Ok(played) => (true, format!("0 violations; {played}")),
         Err(violation) => (false, violation),
     })
