@@ -149,7 +149,7 @@ impl Gate {
         }
         lock(&self.turn).is_touched = true;
         let Some(call) = self.identify(call, &context) else { return Response::deny(UNIDENTIFIED) };
-        match self.require(&call, expires_after, &context.cancel).await {
+        match Box::pin(self.require(&call, expires_after, &context.cancel)).await {
             Ok(response) => response,
             Err(error) if error.kind() == StoreErrorKind::Superseded => {
                 Response::deny(SUPERSEDED).stop(SUPERSEDED)
@@ -201,7 +201,7 @@ impl Gate {
                     if !self.is_waiting(&approval, deadline) {
                         return Ok(self.park(call, &approval));
                     }
-                    if let Some(waiting) = self.replace(&approval, Approval::unpark).await? {
+                    if let Some(waiting) = self.replace(&approval, &Approval::unpark).await? {
                         approval = waiting;
                     }
                     let expiry =
@@ -327,7 +327,7 @@ impl Gate {
     ) -> Result<Step, StoreError> {
         if cancel.is_cancelled() {
             let release = |approval: &Approval| approval.release(&call.tool_use, epoch);
-            self.replace(approval, release).await?;
+            self.replace(approval, &release).await?;
             return Ok(Step::Respond(Response::deny(INTERRUPTED)));
         }
         unsent.entry = None;

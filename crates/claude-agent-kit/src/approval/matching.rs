@@ -10,7 +10,7 @@ use super::gate::Gate;
 use super::record::{Approval, ApprovalStatus};
 use super::request::{ApprovalId, ApprovalRequest};
 use super::store::ApprovalWrite;
-use super::store_access::{CONFLICT_DELAY, retry};
+use super::store_access::CONFLICT_DELAY;
 use crate::callback::CallbackContext;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
@@ -78,7 +78,7 @@ impl Gate {
             };
             let write = ApprovalWrite { approval: &approval, replaces, epoch: Some(epoch) };
             // Otherwise another host was faster, or an earlier try was stored.
-            if retry(|| self.store().write_approval(write)).await? {
+            if self.write(write).await? {
                 return Ok(approval);
             }
             tokio::time::sleep(CONFLICT_DELAY).await;
@@ -126,7 +126,8 @@ impl Gate {
         let (open, now) = self.open(&call.session).await?;
         for approval in open {
             // An expired request is for the call that made it.
-            if !is_same(&&approval) || self.replace(&approval, |it| it.expire(now)).await?.is_some()
+            if !is_same(&&approval)
+                || self.replace(&approval, &|it| it.expire(now)).await?.is_some()
             {
                 continue;
             }

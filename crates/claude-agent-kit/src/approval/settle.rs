@@ -69,7 +69,7 @@ impl Gate {
             // Requests outlive a host that is stopped, for example to be deployed again.
             if is_gone
                 && !is_stopping
-                && self.replace(&approval, Approval::withdraw).await?.is_some()
+                && self.replace(&approval, &Approval::withdraw).await?.is_some()
             {
                 continue;
             }
@@ -88,7 +88,7 @@ impl Gate {
                 // Requests of this turn expire at the resume, those of earlier ones now: perhaps no call asks again.
                 ended.or_else(|| approval.expire(now))
             };
-            let approval = self.replace(&approval, settled).await?.unwrap_or(approval);
+            let approval = self.replace(&approval, &settled).await?.unwrap_or(approval);
             match approval.status {
                 ApprovalStatus::Pending | ApprovalStatus::Decided => unused.push(approval),
                 ApprovalStatus::OutcomeUnknown => lost.push(approval),

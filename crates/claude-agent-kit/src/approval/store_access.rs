@@ -1,4 +1,5 @@
-//! Requests of the gate to the approval store.
+//! Requests of the gate to the approval store. Each is boxed, so that it is compiled once and not into all that
+//! await it.
 
 use std::time::Duration;
 
@@ -23,15 +24,17 @@ pub(super) const CONFLICT_DELAY: Duration = Duration::from_millis(5);
 
 impl Gate {
     /// Returns the epoch of this run for a session, which is claimed on its first request.
-    pub(super) async fn epoch(&self, session: &SessionId) -> Result<Epoch, StoreError> {
-        let mut epochs = self.epochs.lock().await;
-        if let Some((_, epoch)) = epochs.iter().find(|(known, _)| known == session) {
-            return Ok(*epoch);
-        }
-        let scope = self.approvals().scope();
-        let epoch = retry(|| self.store().claim_approvals(scope, session)).await?;
-        epochs.push((session.clone(), epoch));
-        Ok(epoch)
+    pub(super) fn epoch<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Epoch> {
+        Box::pin(async move {
+            let mut epochs = self.epochs.lock().await;
+            if let Some((_, epoch)) = epochs.iter().find(|(known, _)| known == session) {
+                return Ok(*epoch);
+            }
+            let scope = self.approvals().scope();
+            let epoch = retry(&|| self.store().claim_approvals(scope, session)).await?;
+            epochs.push((session.clone(), epoch));
+            Ok(epoch)
+        })
     }
 
     /// Records that the outcome of a call is unknown, if an earlier run started it.
@@ -40,56 +43,66 @@ impl Gate {
         approval: &Approval,
         epoch: Epoch,
     ) -> Result<Option<Approval>, StoreError> {
-        let lost = self.replace(approval, |approval| approval.lose(epoch)).await?;
+        let lost = self.replace(approval, &|approval| approval.lose(epoch)).await?;
         lock(&self.turn).lost.extend(lost.clone());
         Ok(lost)
     }
 
-    /// Stores a change of an approval, unless it no longer applies.
-    pub(super) async fn replace(
-        &self,
-        approval: &Approval,
-        change: impl Fn(&Approval) -> Option<Approval>,
-    ) -> Result<Option<Approval>, StoreError> {
-        let mut current = approval.clone();
-        loop {
-            let Some(changed) = change(&current) else { return Ok(None) };
-            let write = ApprovalWrite::update(&changed);
-            if retry(|| self.store().write_approval(write)).await? {
-                return Ok(Some(changed));
-            }
-            tokio::time::sleep(CONFLICT_DELAY).await;
-            match self.read(&current.request.id).await?.0 {
-                Some(stored) if stored == changed => return Ok(Some(changed)),
-                Some(stored) => current = stored,
-                None => return Ok(None),
-            }
-        }
+    /// Writes an approval, and returns whether the stored one had the version before it.
+    pub(super) fn write<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+        Box::pin(async move { retry(&|| self.store().write_approval(write)).await })
     }
 
-    pub(super) async fn read(
-        &self,
-        id: &ApprovalId,
-    ) -> Result<(Option<Approval>, u64), StoreError> {
-        retry(|| Box::pin(self.approvals().read(id))).await
+    /// Stores a change of an approval, unless it no longer applies.
+    pub(super) fn replace<'a>(
+        &'a self,
+        approval: &Approval,
+        change: &'a (dyn Fn(&Approval) -> Option<Approval> + Sync),
+    ) -> StoreFuture<'a, Option<Approval>> {
+        let mut current = approval.clone();
+        Box::pin(async move {
+            loop {
+                let Some(changed) = change(&current) else { return Ok(None) };
+                if self.write(ApprovalWrite::update(&changed)).await? {
+                    return Ok(Some(changed));
+                }
+                tokio::time::sleep(CONFLICT_DELAY).await;
+                match self.read(&current.request.id).await?.0 {
+                    Some(stored) if stored == changed => return Ok(Some(changed)),
+                    Some(stored) => current = stored,
+                    None => return Ok(None),
+                }
+            }
+        })
+    }
+
+    /// Returns an approval, and the time on the clock of the store.
+    pub(super) fn read<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+    ) -> StoreFuture<'a, (Option<Approval>, u64)> {
+        Box::pin(async move { retry(&|| Box::pin(self.approvals().read(id))).await })
     }
 
     /// Returns the open approvals of a session, and the time on the clock of the store.
-    pub(super) async fn open(
-        &self,
-        session: &SessionId,
-    ) -> Result<(Vec<Approval>, u64), StoreError> {
-        let (mut open, mut after): (Vec<Approval>, Option<ApprovalPosition>) = (Vec::new(), None);
-        loop {
-            let filter = ApprovalFilter::OpenOf(session);
-            let list = ApprovalList::new(self.approvals().scope(), filter).after(after.as_ref());
-            let page = retry(|| self.store().list_approvals(list)).await?;
-            after = page.approvals.last().map(ApprovalPosition::of);
-            open.extend(page.approvals);
-            if !page.more || after.is_none() {
-                return Ok((open, page.now_ms));
+    pub(super) fn open<'a>(
+        &'a self,
+        session: &'a SessionId,
+    ) -> StoreFuture<'a, (Vec<Approval>, u64)> {
+        Box::pin(async move {
+            let (mut open, mut after): (Vec<Approval>, Option<ApprovalPosition>) = <_>::default();
+            loop {
+                let filter = ApprovalFilter::OpenOf(session);
+                let list =
+                    ApprovalList::new(self.approvals().scope(), filter).after(after.as_ref());
+                let page = retry(&|| self.store().list_approvals(list)).await?;
+                after = page.approvals.last().map(ApprovalPosition::of);
+                open.extend(page.approvals);
+                if !page.more || after.is_none() {
+                    return Ok((open, page.now_ms));
+                }
             }
-        }
+        })
     }
 
     /// Returns whether the session has a decision that no call has used.
@@ -106,9 +119,7 @@ impl Gate {
 }
 
 /// Tries a request again while the store is unavailable.
-pub(super) async fn retry<'a, T>(
-    request: impl Fn() -> StoreFuture<'a, T>,
-) -> Result<T, StoreError> {
+async fn retry<'a, T>(request: &(dyn Fn() -> StoreFuture<'a, T> + Sync)) -> Result<T, StoreError> {
     let deadline = Instant::now() + STORE_TIMEOUT;
     loop {
         match request().await {
