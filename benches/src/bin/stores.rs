@@ -8,7 +8,7 @@ use claude_agent_kit::store::{
     Append, MemoryStore, NewEntry, SessionKey, SessionStore, StoreOptions,
 };
 use claude_agent_kit::{Conversation, Options, Session, SessionId};
-use claude_agent_store::{PostgresOptions, PostgresStore, S3Store, SqliteStore};
+use claude_agent_store::{PostgresOptions, PostgresStore, S3Options, S3Store, SqliteStore};
 use claude_benches::stores::{Figures, StoreTask, peak_mib, run_store_subject};
 use claude_benches::{Outcome, median};
 
@@ -49,7 +49,8 @@ async fn open(task: &StoreTask) -> Outcome<Opened> {
         }
         "s3" => {
             let (bucket, endpoint) = task.url.split_once('?').ok_or("no endpoint")?;
-            let store = S3Store::open(&format!("{bucket}{}?{endpoint}", task.name)).await?;
+            let options = S3Options::new(&format!("{bucket}{}?{endpoint}", task.name))?;
+            let store = S3Store::open_with(options.credentials_from_environment()).await?;
             return Ok(Opened { store: Arc::new(store.clone()), s3: Some(store) });
         }
         _ => Arc::new(MemoryStore::new()),
