@@ -16,8 +16,13 @@ const ROUNDS: usize = 3;
 /// How much longer than with [`PEER`] a release build may take.
 pub const MAX_RATIO: f64 = 2.0;
 
+/// The columns of the table.
+const HEAD: &str = "| program | dev, CPU seconds | release, CPU seconds | release, ratio | crates |
+|---|---|---|---|---|
+";
+
 /// The row that the others are compared with.
-const PEER: &str = "claude-code-client-sdk 0.1.46";
+pub const PEER: &str = "claude-code-client-sdk 0.1.46";
 
 /// A program that sends one prompt and prints the answer.
 struct Program {
@@ -114,16 +119,24 @@ struct Built {
     release: Vec<f64>,
 }
 
-/// Builds every program from nothing in both profiles, prints the table, and returns the ratio of the release builds
-/// of the first program and [`PEER`].
+/// The compile times of all programs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Comparison {
+    /// The table.
+    pub table: String,
+    /// The ratio of the release builds of the first program and [`PEER`].
+    pub ratio: f64,
+}
+
+/// Builds every program from nothing in both profiles.
 ///
 /// # Errors
 /// Returns an error when a directory cannot be written or a command fails.
-pub fn compare() -> Result<f64, String> {
+pub fn compare() -> Result<Comparison, String> {
     let mut built = PROGRAMS.iter().map(Program::create).collect::<Result<Vec<_>, _>>()?;
     for _ in 0..ROUNDS {
-        for (program, built) in PROGRAMS.iter().zip(&mut built).filter(|(it, _)| it.is_built) {
-            println!("building {}", program.title);
+        for (_, built) in PROGRAMS.iter().zip(&mut built).filter(|(it, _)| it.is_built) {
             let folder = built.folder.path();
             built.dev.push(cpu_seconds(folder, "dev")?);
             built.release.push(cpu_seconds(folder, "release")?);
@@ -133,17 +146,19 @@ pub fn compare() -> Result<f64, String> {
     let ratio = |figures: &[f64], peer: &[f64]| {
         Spread::of(figures.iter().zip(peer).map(|(figure, peer)| figure / peer))
     };
-    println!("| program | dev, CPU seconds | release, CPU seconds | release, ratio | crates |");
-    println!("|---|---|---|---|---|");
+    let mut table = HEAD.to_owned();
     for (program, row) in PROGRAMS.iter().zip(&built) {
         let ratio = ratio(&row.release, &built[peer].release);
         let [dev, release] = [&row.dev, &row.release].map(|it| Spread::of(it.iter().copied()));
         let [dev, release, ratio] =
             [dev, release, ratio].map(|it| it.map_or_else(String::new, |it| it.to_string()));
-        println!("| {} | {dev} | {release} | {ratio} | {} |", program.title, row.crates);
+        let (title, crates) = (program.title, row.crates);
+        let line = format!("| {title} | {dev} | {release} | {ratio} | {crates} |\n");
+        table.push_str(&line);
     }
     let ratio = ratio(&built[0].release, &built[peer].release);
-    ratio.map(|ratio| ratio.median).ok_or_else(|| "nothing was built".to_owned())
+    let ratio = ratio.ok_or("nothing was built")?.median;
+    Ok(Comparison { table, ratio })
 }
 
 impl Program {

@@ -85,7 +85,8 @@ pub async fn run_host(task: &str) -> Outcome<()> {
     let mut writers = JoinSet::new();
     for (writer, first) in acknowledged.into_iter().enumerate() {
         let (key, epoch) = (key(&scope, writer % SESSIONS)?, epochs[writer % SESSIONS]);
-        let writer = Writer { store: store.clone(), key, epoch, writer, filler: filler.clone() };
+        let writer =
+            Writer { store: store.clone(), key, epoch, number: writer, filler: filler.clone() };
         writers.spawn(writer.write(first));
     }
     while let Some(result) = writers.join_next().await {
@@ -122,7 +123,7 @@ struct Writer {
     store: Arc<dyn SessionStore>,
     key: SessionKey,
     epoch: Epoch,
-    writer: usize,
+    number: usize,
     filler: String,
 }
 
@@ -130,13 +131,13 @@ impl Writer {
     /// Appends batches. One that fails is repeated until it is acknowledged, one that is acknowledged never again.
     async fn write(self, first: usize) -> Outcome<()> {
         for number in first..BATCHES {
-            let entries = batch(self.writer, number, &self.filler);
+            let entries = batch(self.number, number, &self.filler);
             let entries = entries.into_iter().map(|text| NewEntry::new(None, text, 0));
             let skipped = self.append(&entries.collect::<Result<Vec<_>, _>>()?).await?;
             if !matches!(skipped, 0 | 3) {
                 return Err(format!("{skipped} entries of a batch of 3 were stored").into());
             }
-            print(Event::Acknowledged { writer: self.writer, was_stored: skipped == 3 })?;
+            print(Event::Acknowledged { writer: self.number, was_stored: skipped == 3 })?;
         }
         Ok(())
     }

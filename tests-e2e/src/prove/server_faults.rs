@@ -17,6 +17,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// The kind of the server.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum ServerKind {
     /// PostgreSQL.
     Postgres,

@@ -3,7 +3,7 @@
 use std::env;
 use std::process::ExitCode;
 
-use tests_e2e::bench::compile::{self, MAX_RATIO};
+use tests_e2e::bench::compile::{self, Comparison, MAX_RATIO};
 use tests_e2e::bench::linear::{self, GROWTHS, Growth};
 use tests_e2e::bench::row::{ROWS, Row};
 use tests_e2e::bench::spread::Spread;
@@ -54,7 +54,8 @@ pub(crate) fn run(words: &[String]) -> Outcome {
 
 /// Prints the table of compile times, and checks the ratio to another crate.
 fn compile_times() -> Outcome {
-    let ratio = compile::compare()?;
+    let Comparison { table, ratio, .. } = compile::compare()?;
+    print!("{table}");
     if ratio > MAX_RATIO {
         println!("the ratio of the release builds is {ratio:.2}, more than {MAX_RATIO:.1}");
         return Ok(ExitCode::FAILURE);
