@@ -81,7 +81,7 @@ fn prove_seeds<P: Default + Display>(
 #[cfg(target_os = "linux")]
 fn prove_server(area: &Area, kind: ServerKind) -> Result<(bool, String), Box<dyn Error>> {
     let report = |runs: usize, played: &Played| {
-        if runs % 10 == 0 {
+        if runs.is_multiple_of(10) {
             println!("{runs} of {}: {played}", area.repetitions);
         }
     };
