@@ -61,7 +61,7 @@ fn start(prompt: Prompt, options: Options) -> BoxFuture<'static, Result<QueryStr
         let stream = query_once(prompt.clone(), &options).await?;
         match stream.handles.ready().await {
             Err(error) if fallback.is_for(&error) => {
-                fallback.check_other_projects(&error).await?;
+                fallback.prepare(&error).await?;
                 query_once(prompt, &fallback.options).await
             }
             // The stream reports other errors.

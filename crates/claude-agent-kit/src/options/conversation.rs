@@ -7,7 +7,7 @@ use claude_wire::launch::{Origin, Secret, Start};
 
 use super::Options;
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::History;
+use crate::history::{History, MessageFilter};
 use crate::store::restore::is_restored;
 use crate::tasks::BoxFuture;
 
@@ -56,6 +56,9 @@ impl Conversation {
     /// is an error ([`ConversationNotFound`](crate::ErrorKind::ConversationNotFound)), which names the
     /// directory: a new conversation with the same ID would hide it. All other failures are reported
     /// as usual. Sent as `--resume`, then `--session-id`.
+    ///
+    /// A CLI that is killed while it starts can leave a transcript without messages, which it cannot resume later. Such
+    /// a transcript is renamed to `<id>.jsonl.unused`, and a new conversation is started.
     ///
     /// [`Session::is_resumed`](crate::Session::is_resumed) and
     /// [`QueryStream::is_resumed`](crate::QueryStream::is_resumed) return whether the conversation was
@@ -174,15 +177,13 @@ impl Fallback {
         error.kind() == ErrorKind::ConversationNotFound && error.stderr_tail().is_some_and(names_it)
     }
 
-    /// Fails if the conversation exists in the folder of another project, although the CLI did not
-    /// find it: a new one with the same ID would hide it.
+    /// Prepares the second start. A transcript without messages, as a CLI leaves it that is killed while it starts, is
+    /// renamed: the CLI neither resumes it nor uses its ID again.
     ///
     /// # Errors
-    /// [`ErrorKind::ConversationNotFound`] with the directory of the conversation.
-    pub(crate) fn check_other_projects<'a>(
-        &'a self,
-        error: &'a Error,
-    ) -> BoxFuture<'a, Result<()>> {
+    /// [`ErrorKind::ConversationNotFound`] with the directory of the conversation, if it exists in the folder of
+    /// another project, although the CLI did not find it: a new one with the same ID would hide it.
+    pub(crate) fn prepare<'a>(&'a self, error: &'a Error) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let host = &self.options.host;
             // The files of another machine or user cannot be seen from here.
@@ -192,13 +193,30 @@ impl Fallback {
             // Without a config directory there are no other projects.
             let Ok(history) = History::from_options(&self.options) else { return Ok(()) };
             let directory = self.options.settings.cwd.clone().unwrap_or_else(|| ".".into());
-            if history.for_directory(directory).session_path(&self.id).await?.is_some() {
+            let here = history.clone().for_directory(directory);
+            if let Some(path) = here.session_path(&self.id).await? {
+                let mut messages = here.messages(&self.id, MessageFilter::default()).await?;
+                if messages.next().await.is_none() {
+                    set_aside(&path);
+                }
                 return Ok(());
             }
             let Some(path) = history.session_path(&self.id).await? else { return Ok(()) };
             let cwd = history.info(&self.id).await?.and_then(|info| info.cwd);
             Err(other_project(&self.id, cwd, &path).caused_by(error.clone()))
         })
+    }
+}
+
+/// Renames a transcript without messages. If that fails, the CLI reports that the ID is in use.
+fn set_aside(path: &Path) {
+    let unused = path.with_extension("jsonl.unused");
+    match std::fs::rename(path, &unused) {
+        Ok(()) => tracing::warn!(
+            "renamed a transcript without messages, which the CLI cannot resume, to \"{}\"",
+            unused.display()
+        ),
+        Err(error) => tracing::warn!("failed to rename \"{}\": {error}", path.display()),
     }
 }
 
@@ -318,7 +336,7 @@ mod tests {
             .conversation(Conversation::resume_or_start(ID));
         let fallback = options.fallback().unwrap();
         let unknown = Error::new(ErrorKind::ConversationNotFound, "the CLI does not know it");
-        fallback.check_other_projects(&unknown).await.unwrap();
+        fallback.prepare(&unknown).await.unwrap();
 
         let there = std::fs::canonicalize(there).unwrap();
         let name = claude_wire::transcript::project_folder_name(there.to_str().unwrap());
@@ -329,7 +347,7 @@ mod tests {
             "message": {"role": "user", "content": "Hi"},
         });
         std::fs::write(folder.join(format!("{ID}.jsonl")), format!("{entry}\n")).unwrap();
-        let error = fallback.check_other_projects(&unknown).await.unwrap_err();
+        let error = fallback.prepare(&unknown).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound);
         assert_eq!(error.session_id().map(SessionId::as_str), Some(ID));
         let text = error.to_string();
@@ -339,6 +357,6 @@ mod tests {
         let same = Options::new().cwd(&there);
         let same = same.env("CLAUDE_CONFIG_DIR", config.to_str().unwrap());
         let same = same.conversation(Conversation::resume_or_start(ID)).fallback().unwrap();
-        same.check_other_projects(&unknown).await.unwrap();
+        same.prepare(&unknown).await.unwrap();
     }
 }

@@ -114,7 +114,7 @@ impl Session {
             match session.ready().await {
                 Ok(()) => Ok(session),
                 Err(error) if fallback.is_for(&error) => {
-                    fallback.check_other_projects(&error).await?;
+                    fallback.prepare(&error).await?;
                     Self::open_once(&fallback.options).await
                 }
                 Err(error) => Err(error),
