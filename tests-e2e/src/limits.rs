@@ -116,10 +116,11 @@ claude-agent-kit/src/driver/mirror.rs
 claude-agent-kit/src/approval/policy.rs
     PARK_AFTER: a run that waits for an approval
 claude-agent-kit/src/approval/gate.rs
+    HOOK_MARGIN: the hook of the approval policy, beyond the wait for an approval
+claude-agent-kit/src/approval/store_access.rs
     STORE_TIMEOUT: a request to an approval store, with retries
     RETRY_DELAY: a retry of a request to an approval store
     CONFLICT_DELAY: a retry of a change of an approval after another change
-    HOOK_MARGIN: the hook of the approval policy, beyond the wait for an approval
 claude-agent-kit/src/approval/store.rs
     POLL_INTERVAL: looking for a decision in a store without notifications
 claude-agent-kit/src/store/upload.rs
