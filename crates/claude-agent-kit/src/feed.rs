@@ -1,6 +1,6 @@
 //! Passes messages from the driver to the readers.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
@@ -47,13 +47,18 @@ impl Piece {
 pub(crate) struct LineMark {
     number: u32,
     /// Lines of the block that were reported. Freed with the last line of the block.
-    reported: Arc<Mutex<HashSet<u32>>>,
+    reported: Arc<Mutex<Vec<u32>>>,
 }
 
 impl LineMark {
     /// Marks the line as reported; returns whether it was not reported before.
     pub(crate) fn is_first_report(&self) -> bool {
-        lock(&self.reported).insert(self.number)
+        let mut reported = lock(&self.reported);
+        let is_first = !reported.contains(&self.number);
+        if is_first {
+            reported.push(self.number);
+        }
+        is_first
     }
 }
 

@@ -18,8 +18,7 @@ use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
 use crate::private_file;
-use crate::tasks;
-use crate::tasks::BoxFuture;
+use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 
 /// The start of an entry with the metadata of a subagent, as the CLI writes it.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -130,11 +129,19 @@ pub(crate) fn exists(id: &SessionId, path: &Path) -> Error {
 }
 
 /// Runs file operations on a blocking thread.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let runtime = require_runtime()?;
-    tasks::joined(tasks::spawn_blocking(&runtime, work).await)?
+) -> Unboxing<BoxFuture<'static, Result<Boxed, Error>>, T> {
+    Unboxing::new(blocking_boxed(Box::new(move || work().map(|value| Box::new(value) as Boxed))))
+}
+
+fn blocking_boxed(
+    work: Box<dyn FnOnce() -> Result<Boxed, Error> + Send>,
+) -> BoxFuture<'static, Result<Boxed, Error>> {
+    Box::pin(async move {
+        let runtime = require_runtime()?;
+        tasks::joined(tasks::spawn_blocking(&runtime, work).await)?
+    })
 }
 
 /// Transcripts that are being written.

@@ -85,10 +85,13 @@ impl Launch {
     /// Describes the process of this run that runs `program` with these arguments: everything that is
     /// executed for a run has its user, environment and working directory.
     pub(crate) fn spec(&self, program: &Program, arguments: &[String]) -> Spec {
-        let arguments = arguments.iter().map(OsString::from);
+        let mut all = program.arguments_before();
+        for argument in arguments {
+            all.push(argument.into());
+        }
         Spec {
             program: program.executable().to_owned(),
-            arguments: program.arguments_before().chain(arguments).collect(),
+            arguments: all,
             environment: self.environment(),
             directory: self.directory.clone(),
             user: self.user,
@@ -137,7 +140,11 @@ fn merge(
         None => command.inherit == EnvironmentPolicy::Inherit,
     };
     let mut environment = BTreeMap::new();
-    environment.extend(host.filter(|(name, _)| inherits(name)));
+    for (name, value) in host {
+        if inherits(&name) {
+            environment.insert(name, value);
+        }
+    }
     for (name, value) in &command.set {
         if ignores_case {
             environment.retain(|other: &OsString, _| !is_same(other, name.as_ref()));

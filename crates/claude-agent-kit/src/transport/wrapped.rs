@@ -66,7 +66,8 @@ impl Wrapped {
     fn wrap(&self, launch: &Launch) -> Vec<String> {
         let mut arguments = self.arguments.clone();
         if !self.is_shell {
-            arguments.extend(["sh".to_owned(), "-c".to_owned()]);
+            arguments.push("sh".to_owned());
+            arguments.push("-c".to_owned());
         }
         arguments.push(self.remote_command(launch));
         arguments
@@ -84,7 +85,9 @@ impl Wrapped {
             words.push(quoted(&format!("{name}={}", value.expose())));
         }
         words.push(quoted(&self.cli));
-        words.extend(launch.args().iter().map(|argument| quoted(argument)));
+        for argument in launch.args() {
+            words.push(quoted(argument));
+        }
         words.join(" ")
     }
 }
