@@ -138,8 +138,9 @@ impl Feed {
     }
 
     /// Keeps warnings of the start for the first reader.
-    pub(crate) fn start_with(&self, warnings: impl IntoIterator<Item = Warning>) {
-        self.lock().start.extend(warnings.into_iter().take(MOST_START_WARNINGS));
+    pub(crate) fn start_with(&self, mut warnings: Vec<Warning>) {
+        warnings.truncate(MOST_START_WARNINGS);
+        self.lock().start.append(&mut warnings);
     }
 
     /// Creates the reader of a turn, which gets nothing until the turn begins.

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::{Instrument as _, Span};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::history::errors;
 
 /// A future whose code is compiled once, and not wherever it is awaited.
@@ -79,8 +79,12 @@ where
 
 /// Returns the result of a blocking task, and continues its panic.
 pub(crate) fn joined<T>(result: std::result::Result<T, JoinError>) -> Result<T> {
-    result.map_err(|error| match error.try_into_panic() {
+    result.map_err(not_joined)
+}
+
+fn not_joined(error: JoinError) -> Error {
+    match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(_) => errors::runtime_gone(),
-    })
+    }
 }

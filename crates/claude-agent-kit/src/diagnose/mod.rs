@@ -317,9 +317,10 @@ const QUOTED_CHARS: usize = 500;
 /// Returns the end of the last three lines that are not blank.
 fn last_lines(text: &str) -> String {
     let mut lines = Vec::new();
-    for line in text.lines().rev() {
-        if !line.trim().is_empty() && lines.len() < 3 {
-            lines.push(line.trim_end());
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
+        lines.push(line.trim_end().to_owned());
+        if lines.len() == 3 {
+            break;
         }
     }
     lines.reverse();

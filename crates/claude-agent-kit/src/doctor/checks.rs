@@ -126,7 +126,7 @@ impl CheckContext<'_> {
         let mut given = Vec::new();
         for name in CREDENTIALS {
             if self.variable(name).is_some_and(|value| !value.is_empty()) {
-                given.push(name);
+                given.push(name.to_owned());
             }
         }
         if !given.is_empty() {
@@ -143,7 +143,7 @@ impl CheckContext<'_> {
         }
         let what = format!(
             "none of {} is passed to the CLI; requests fail unless `claude` was logged in before",
-            CREDENTIALS.join(", ")
+            list::map(&CREDENTIALS, &ToString::to_string).join(", ")
         );
         Some(Finding::warning(
             CHECK,

@@ -104,8 +104,12 @@ impl Error {
         mut self,
         source: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
-        self.inner_mut().source = Some(Arc::new(source));
+        self.set_source(Arc::new(source));
         self
+    }
+
+    fn set_source(&mut self, source: Arc<dyn std::error::Error + Send + Sync>) {
+        self.inner_mut().source = Some(source);
     }
 
     /// Adds facts.

@@ -80,7 +80,7 @@ fn shadowed(options: &Options, warnings: &mut Vec<Warning>) {
     let mut bare = Vec::new();
     for rule in &settings.allowed_tools {
         if is_bare(rule.trim()) {
-            bare.push(rule.trim());
+            bare.push(rule.trim().to_owned());
         }
     }
     if !bare.is_empty() {

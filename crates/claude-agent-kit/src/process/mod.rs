@@ -18,7 +18,6 @@ mod spawn;
 mod starter;
 mod wake;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -47,7 +46,7 @@ pub(crate) struct Spec {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     /// The whole environment; nothing else is inherited.
-    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
     /// The working directory. Default: the host's.
     pub(crate) directory: Option<PathBuf>,
     /// The user to run as. Default: the host's.

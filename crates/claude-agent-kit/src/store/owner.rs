@@ -90,7 +90,8 @@ impl Note {
 
     /// Reads the note of a folder; `None` if it has none that can be read.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let value = small_file::read_json(&folder.join(FILE)).ok()?;
+        let mut value = small_file::read_json(&folder.join(FILE)).ok()?;
+        let process = value.get_mut("process").map(Value::take).unwrap_or_default();
         let text = |name: &str| value[name].as_str().map(str::to_owned);
         let mut epochs = Map::new();
         for (id, epoch) in value["epochs"].as_object()? {
@@ -102,7 +103,7 @@ impl Note {
             session: SessionId::from(text("session")?),
             epochs,
             restored: value["restored"].as_u64()?,
-            process: value["process"].clone(),
+            process,
             state: NoteState::from_str(value["state"].as_str()?)?,
         })
     }

@@ -19,7 +19,7 @@ use super::private_folder::PrivateFolder;
 use super::request::Load;
 use super::summary::SessionSummary;
 use super::{SessionStore, StoreFuture};
-use crate::tasks;
+use crate::tasks::{self, Boxed, Unboxing};
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -249,11 +249,17 @@ pub(crate) fn unnoted(error: io::Error) -> StoreError {
 }
 
 /// Reads local transcripts on a blocking thread.
-pub(super) async fn read_files<T: Send + 'static>(
+pub(super) fn read_files<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, StoreError> {
-    let read = tasks::spawn_blocking(&Handle::current(), read).await;
-    read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)
+) -> Unboxing<StoreFuture<'static, Boxed>, T> {
+    Unboxing::new(read_boxed(Box::new(move || read().map(|value| Box::new(value) as Boxed))))
+}
+
+fn read_boxed(read: Box<dyn FnOnce() -> io::Result<Boxed> + Send>) -> StoreFuture<'static, Boxed> {
+    Box::pin(async move {
+        let read = tasks::spawn_blocking(&Handle::current(), read).await;
+        read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)
+    })
 }
 
 /// Reads the lines of one append after a position, and returns them with the next position. Returns no lines

@@ -362,15 +362,24 @@ pub(crate) fn metadata_of(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains("agent_metadata") {
         return None;
     }
-    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
-    let is_metadata = object.remove("type")? == "agent_metadata";
-    is_metadata.then(|| Cow::Owned(Value::Object(object).to_string()))
+    let object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    if *object.get("type")? != "agent_metadata" {
+        return None;
+    }
+    let mut metadata = Map::new();
+    for (name, value) in object {
+        if name != "type" {
+            metadata.insert(name, value);
+        }
+    }
+    Some(Cow::Owned(Value::Object(metadata).to_string()))
 }
 
 /// Adds an entry as one line. Between the tokens of JSON, a line break is as good as a space.
 fn push_line(lines: &mut Vec<u8>, text: &str) {
-    let space = |byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
-    lines.extend(text.bytes().map(space));
+    for byte in text.bytes() {
+        lines.push(if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
+    }
     lines.push(b'\n');
 }
 

@@ -30,6 +30,7 @@ pub(crate) use output::{Output, before, output};
 
 use crate::cli::Program;
 use crate::process::{Process, Spec, UserIds};
+use crate::sort;
 
 /// The future returned by [`Transport::connect`].
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
@@ -92,7 +93,7 @@ impl Launch {
         Spec {
             program: program.executable().to_owned(),
             arguments: all,
-            environment: self.environment(),
+            environment: self.variables(),
             directory: self.directory.clone(),
             user: self.user,
             die_with_parent: self.die_with_parent,
@@ -117,17 +118,29 @@ impl Launch {
     /// Returns the whole environment of a local CLI: the variables inherited from the host and those set by
     /// the options. Names are case-insensitive on Windows.
     pub fn environment(&self) -> BTreeMap<OsString, OsString> {
-        merge(&self.command, std::env::vars_os(), cfg!(windows))
+        let mut environment = BTreeMap::new();
+        for (name, value) in self.variables() {
+            environment.insert(name, value);
+        }
+        environment
+    }
+
+    /// Returns the variables of the environment, sorted by name.
+    pub(crate) fn variables(&self) -> Variables {
+        merge(&self.command, &mut std::env::vars_os(), cfg!(windows))
     }
 }
+
+/// Names and values of environment variables.
+pub(crate) type Variables = Vec<(OsString, OsString)>;
 
 /// Merges the variables of the host that the CLI inherits with those that the options set, which
 /// take precedence.
 fn merge(
     command: &CommandLine,
-    host: impl Iterator<Item = (OsString, OsString)>,
+    host: &mut dyn Iterator<Item = (OsString, OsString)>,
     ignores_case: bool,
-) -> BTreeMap<OsString, OsString> {
+) -> Variables {
     let is_same = |a: &OsStr, b: &OsStr| {
         if ignores_case { a.eq_ignore_ascii_case(b) } else { a == b }
     };
@@ -139,18 +152,25 @@ fn merge(
         // A name that is not valid UTF-8 cannot be excluded by name.
         None => command.inherit == EnvironmentPolicy::Inherit,
     };
-    let mut environment = BTreeMap::new();
+    let mut environment = Variables::new();
     for (name, value) in host {
         if inherits(&name) {
-            environment.insert(name, value);
+            environment.push((name, value));
         }
     }
     for (name, value) in &command.set {
-        if ignores_case {
-            environment.retain(|other: &OsString, _| !is_same(other, name.as_ref()));
-        }
-        environment.insert(name.into(), value.expose().into());
+        environment.retain(|(other, _)| !is_same(other, name.as_ref()));
+        environment.push((name.into(), value.expose().into()));
     }
+    sort::sort_by(&mut environment, |(one, _), (other, _)| one.cmp(other));
+    // Of several variables with one name the last one counts.
+    environment.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            std::mem::swap(later, earlier);
+        }
+        is_same
+    });
     environment
 }
 
@@ -297,8 +317,8 @@ mod tests {
         change(&mut settings);
         let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
         let host = [("Path", "host"), ("HOME", "home")];
-        let host = host.map(|(name, value)| (name.into(), value.into())).into_iter();
-        let merged = merge(&command, host, ignores_case).into_iter();
+        let mut host = host.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let merged = merge(&command, &mut host, ignores_case).into_iter();
         let text = |text: OsString| text.into_string().unwrap();
         let merged = merged.map(|(name, value)| (text(name), text(value)));
         merged.filter(|(name, _)| !name.starts_with("CLAUDE")).collect()

@@ -106,8 +106,9 @@ impl fmt::Debug for Wrapped {
 impl Transport for Wrapped {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         // The command itself may need the host's environment: agents, contexts, configuration.
-        let (arguments, environment) = (self.wrap(&launch), launch.environment());
-        let program = match resolve(&self.program, environment.get(OsStr::new("PATH"))) {
+        let (arguments, variables) = (self.wrap(&launch), launch.variables());
+        let path = variables.iter().find(|(name, _)| name.as_os_str() == OsStr::new("PATH"));
+        let program = match resolve(&self.program, path.map(|(_, path)| path)) {
             Ok(program) => program,
             Err(error) => return Box::pin(async { Err(error) }),
         };

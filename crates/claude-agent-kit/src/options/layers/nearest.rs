@@ -21,7 +21,13 @@ pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// Returns the letters that are compared.
 fn letters(name: &str) -> Vec<char> {
-    name.replace(['-', '_'], "").to_lowercase().chars().collect()
+    let mut letters = Vec::new();
+    for letter in name.to_lowercase().chars() {
+        if !matches!(letter, '-' | '_') {
+            letters.push(letter);
+        }
+    }
+    letters
 }
 
 /// Returns the Levenshtein distance.

@@ -16,7 +16,8 @@ use serde::de::DeserializeOwned;
 
 use super::nearest::nearest;
 use super::node::{Entry, Node, Value, Wrong};
-use super::take::{Take, Taken, each, list, mismatch, names_node, table, text, text_node, values};
+use super::take::{Take, Taken, each, items, mismatch, names_node, table, text, text_node, values};
+use crate::list;
 use crate::options::{Background, OsUser, VersionCheck};
 
 /// Describes an unknown key.
@@ -40,10 +41,10 @@ fn check_keys(node: &Node, known: &[&str]) -> Taken<()> {
 
 /// Returns which of these words a text is.
 fn word(node: &Node, text: &str, words: &[&str]) -> Taken<usize> {
-    words
-        .iter()
-        .position(|word| *word == text)
-        .ok_or_else(|| node.wrong(&format!("expected one of `{}`", words.join("`, `"))))
+    words.iter().position(|word| *word == text).ok_or_else(|| {
+        let words = list::map(words, &|word| format!("`{word}`"));
+        node.wrong(&format!("expected one of {}", words.join(", ")))
+    })
 }
 
 /// Reads a required key of a table.
@@ -127,11 +128,21 @@ impl Take for Start {
         `resume_or_start`, `fork` and `fork_latest`, and with `fork_id`, `at` and `dropping_turn`";
 
     fn take(node: &Node) -> Taken<Self> {
-        const KINDS: [&str; 6] =
-            ["with_id", "latest", "resume", "resume_or_start", "fork", "fork_latest"];
+        // The first six tell how the conversation starts.
+        const KEYS: [&str; 9] = [
+            "with_id",
+            "latest",
+            "resume",
+            "resume_or_start",
+            "fork",
+            "fork_latest",
+            "fork_id",
+            "at",
+            "dropping_turn",
+        ];
         let entries = table(node, Self::EXPECTED)?;
-        check_keys(node, &[&KINDS[..], &["fork_id", "at", "dropping_turn"]].concat())?;
-        let is_kind = |entry: &&Entry| KINDS.contains(&entry.name.as_str());
+        check_keys(node, &KEYS)?;
+        let is_kind = |entry: &&Entry| KEYS[..6].contains(&entry.name.as_str());
         let mut kinds = entries.iter().filter(is_kind);
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
             return Err(node.wrong(&format!("expected {}", Self::EXPECTED)));
@@ -185,14 +196,13 @@ impl Take for Agents {
     const EXPECTED: &'static str = "a table of agents";
 
     fn take(node: &Node) -> Taken<Self> {
-        let mut agents: Vec<(String, AgentDefinition)> = Vec::new();
+        let mut agents = Self::default();
         each(table(node, Self::EXPECTED)?, &mut |entry| {
             table(&entry.node, Json::EXPECTED)?;
-            let agent = typed(&entry.node, AgentDefinition::FIELDS)?;
-            agents.push((entry.name.clone(), agent));
+            agents.set(&entry.name, typed(&entry.node, AgentDefinition::FIELDS)?);
             Ok(())
         })?;
-        Ok(agents.into_iter().collect())
+        Ok(agents)
     }
 }
 
@@ -253,7 +263,7 @@ impl Take for Include {
 
     fn take(node: &Node) -> Taken<Self> {
         let mut all = Self::NONE;
-        each(list(node, Self::EXPECTED)?, &mut |entry| {
+        each(items(node, Self::EXPECTED)?, &mut |entry| {
             let name = text(entry, String::EXPECTED)?;
             let Some(include) = Self::from_name(name) else {
                 let known: Vec<&str> = Self::names().collect();
@@ -320,7 +330,7 @@ impl Take for Vec<(String, Option<Secret>)> {
 
     fn take(node: &Node) -> Taken<Self> {
         let mut flags = Self::new();
-        each(list(node, Self::EXPECTED)?, &mut |entry| {
+        each(items(node, Self::EXPECTED)?, &mut |entry| {
             flags.push(match &entry.value {
                 Value::Text(flag) => (flag.clone(), None),
                 Value::List(parts) if parts.len() == 2 => {

@@ -118,8 +118,9 @@ impl<T: Take + Debug + Clone + 'static> Field for T {
 
     fn replace(&mut self, other: &dyn Field) {
         let other: &dyn Any = other;
-        if let Some(other) = other.downcast_ref() {
-            self.clone_from(other);
+        if let Some(other) = other.downcast_ref::<Self>() {
+            // Not `clone_from`, which would be compiled in addition to the `clone` of the options.
+            *self = other.clone();
         }
     }
 }

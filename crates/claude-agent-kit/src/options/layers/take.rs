@@ -44,7 +44,7 @@ pub(super) fn text<'a>(node: &'a Node, expected: &str) -> Taken<&'a str> {
 }
 
 /// Returns the values of a list.
-pub(super) fn list<'a>(node: &'a Node, expected: &str) -> Taken<&'a [Node]> {
+pub(super) fn items<'a>(node: &'a Node, expected: &str) -> Taken<&'a [Node]> {
     match &node.value {
         Value::List(entries) => Ok(entries),
         _ => Err(mismatch(node, expected)),
@@ -73,7 +73,7 @@ pub(super) fn each<'a, T>(entries: &'a [T], take: &mut dyn FnMut(&'a T) -> Taken
 /// Reads a list of values of one type.
 pub(super) fn values<T: Take>(node: &Node, expected: &str) -> Taken<Vec<T>> {
     let mut values = Vec::new();
-    each(list(node, expected)?, &mut |entry| {
+    each(items(node, expected)?, &mut |entry| {
         values.push(T::take(entry)?);
         Ok(())
     })?;
