@@ -114,9 +114,13 @@ impl CommandReceiver {
     }
 
     /// Closes the channel and returns the remaining commands.
-    pub(crate) fn close(&mut self) -> impl Iterator<Item = Box<Command>> {
+    pub(crate) fn close(&mut self) -> Vec<Command> {
         self.0.close();
-        std::iter::from_fn(|| self.0.try_recv().ok())
+        let mut rest = Vec::new();
+        while let Ok(command) = self.0.try_recv() {
+            rest.push(*command);
+        }
+        rest
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use claude_wire::content::{Content, ContentBlock};
 use claude_wire::message::SystemMessage;
-use claude_wire::{Body, Extra, Message};
+use claude_wire::{Body, Message};
 
 use crate::lock::lock;
 use crate::warning::{Warning, WarningCode};
@@ -41,10 +41,12 @@ impl Drift {
     /// Returns warnings about unknown kinds in a message. Unknown fields are reported to `tracing` only:
     /// every CLI sends some that are not documented. A message without unknown parts costs little.
     pub(crate) fn look_at(&self, message: &Message) -> Vec<Warning> {
-        for (field, _) in message.body.extra().into_iter().flat_map(Extra::iter) {
-            let field = format!("`{}` of `{}`", shown(field), shown(&full_kind(&message.body)));
-            if self.fields.is_first(&field) {
-                tracing::info!("the CLI sent a field that is not named: {field}");
+        if let Some(extra) = message.body.extra() {
+            for (field, _) in extra.iter() {
+                let field = format!("`{}` of `{}`", shown(field), shown(&full_kind(&message.body)));
+                if self.fields.is_first(&field) {
+                    tracing::info!("the CLI sent a field that is not named: {field}");
+                }
             }
         }
         let mut warnings = Vec::new();

@@ -1,6 +1,6 @@
 //! Passes messages from the driver to the readers.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
@@ -47,13 +47,18 @@ impl Piece {
 pub(crate) struct LineMark {
     number: u32,
     /// Lines of the block that were reported. Freed with the last line of the block.
-    reported: Arc<Mutex<HashSet<u32>>>,
+    reported: Arc<Mutex<Vec<u32>>>,
 }
 
 impl LineMark {
     /// Marks the line as reported; returns whether it was not reported before.
     pub(crate) fn is_first_report(&self) -> bool {
-        lock(&self.reported).insert(self.number)
+        let mut reported = lock(&self.reported);
+        let is_first = !reported.contains(&self.number);
+        if is_first {
+            reported.push(self.number);
+        }
+        is_first
     }
 }
 
@@ -133,8 +138,9 @@ impl Feed {
     }
 
     /// Keeps warnings of the start for the first reader.
-    pub(crate) fn start_with(&self, warnings: impl IntoIterator<Item = Warning>) {
-        self.lock().start.extend(warnings.into_iter().take(MOST_START_WARNINGS));
+    pub(crate) fn start_with(&self, mut warnings: Vec<Warning>) {
+        warnings.truncate(MOST_START_WARNINGS);
+        self.lock().start.append(&mut warnings);
     }
 
     /// Creates the reader of a turn, which gets nothing until the turn begins.

@@ -1,6 +1,5 @@
 //! Groups of runs that are shut down together.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -11,9 +10,9 @@ use tokio::time::Instant;
 
 use crate::commands::CommandSender;
 use crate::error::{Error, ErrorKind, Result};
+use crate::id_map::IdMap;
 use crate::lock::lock;
 use crate::panics;
-use crate::sort;
 
 /// The runs of this process.
 static ALL: LazyLock<RunGroup> = LazyLock::new(RunGroup::new);
@@ -63,7 +62,7 @@ struct Group {
 struct State {
     is_closed: bool,
     /// `None` while a run is being started.
-    runs: HashMap<u64, Option<CommandSender>>,
+    runs: IdMap<Option<CommandSender>>,
     next: u64,
 }
 
@@ -129,12 +128,10 @@ impl Group {
         let mut state = lock(&self.state);
         state.is_closed |= closes;
         let is_closed = state.is_closed;
-        let mut runs: Vec<_> =
-            state.runs.iter().map(|(number, run)| (*number, run.clone())).collect();
+        let (numbers, runs) = (state.runs.ids().to_vec(), state.runs.values().to_vec());
         drop(state);
-        sort::sort_by_key(&mut runs, |(number, _)| *number);
         let mut ending = Vec::new();
-        for (number, run) in runs {
+        for (number, run) in numbers.into_iter().zip(runs) {
             if let Some(commands) = &run {
                 // A driver that is gone has left its process to the reaper thread.
                 let _ = commands.send(Event::Stop);
@@ -149,7 +146,7 @@ impl Group {
 
     fn count(&self, runs: &[u64]) -> usize {
         let state = lock(&self.state);
-        runs.iter().filter(|number| state.runs.contains_key(number)).count()
+        runs.iter().filter(|number| state.runs.get(**number).is_some()).count()
     }
 }
 
@@ -167,8 +164,12 @@ impl Memberships {
     /// # Errors
     /// [`ErrorKind::GroupClosed`].
     pub(crate) fn new(group: Option<&RunGroup>) -> Result<Self> {
-        let groups = group.into_iter().chain([&*ALL]);
-        groups.map(RunGroup::enter).collect::<Result<_>>().map(Self)
+        let mut places = Vec::with_capacity(2);
+        if let Some(group) = group {
+            places.push(group.enter()?);
+        }
+        places.push(ALL.enter()?);
+        Ok(Self(places))
     }
 
     /// Lets the groups stop the run from now on.
@@ -189,7 +190,7 @@ impl Memberships {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        let left = lock(&self.group.state).runs.remove(&self.number);
+        let left = lock(&self.group.state).runs.remove(self.number);
         drop(left);
         // Wakers of the host's executors run here.
         if panics::catch(|| self.group.changed.notify_waiters()).is_err() {

@@ -3,6 +3,7 @@
 //! A panic payload is a value of the host, so dropping it can panic again; a waker belongs to the
 //! host's executor and can panic as well.
 
+use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -15,13 +16,15 @@ pub(crate) struct Panicked;
 ///
 /// State that the call left half-changed belongs to the host.
 pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            // Dropping this payload could panic again, endlessly.
-            mem::forget(second);
-        }
-        Panicked
-    })
+    catch_unwind(AssertUnwindSafe(call)).map_err(drop_payload)
+}
+
+fn drop_payload(payload: Box<dyn Any + Send>) -> Panicked {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // Dropping this payload could panic again, endlessly.
+        mem::forget(second);
+    }
+    Panicked
 }
 
 /// Drops a value of the host and catches its panic.

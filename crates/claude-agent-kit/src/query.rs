@@ -415,13 +415,15 @@ impl Collected {
 
     /// Returns the text of the model in the main conversation, without subagents.
     pub fn text(&self) -> String {
-        let answers = self.messages().filter_map(|message| match &message.body {
-            Body::Assistant(answer) => {
-                answer.parent_tool_use_id.as_ref().is_none().then(|| answer.text())
+        let mut text = String::new();
+        for message in self.messages() {
+            if let Body::Assistant(answer) = &message.body
+                && answer.parent_tool_use_id.is_none()
+            {
+                text.push_str(&answer.text());
             }
-            _ => None,
-        });
-        answers.collect()
+        }
+        text
     }
 }
 

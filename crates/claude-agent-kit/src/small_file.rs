@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use serde_json::Value;
+
 /// The maximum size: larger than any settings file, and than a command line.
 const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -19,4 +21,16 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("the file is larger than 1 MiB"));
     }
     Ok(bytes)
+}
+
+/// Returns the JSON of a file.
+pub(crate) fn read_json(path: &Path) -> io::Result<Value> {
+    parse_json(&read(path)?)
+}
+
+/// Parses the contents of a file as JSON. The parser of `serde_json` is compiled for each type of
+/// input, so every text is parsed as a string.
+pub(crate) fn parse_json(bytes: &[u8]) -> io::Result<Value> {
+    let text = str::from_utf8(bytes).map_err(io::Error::other)?;
+    Ok(serde_json::from_str(text)?)
 }

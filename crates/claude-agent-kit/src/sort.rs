@@ -4,11 +4,16 @@ use std::cmp::Ordering;
 
 /// Sorts a list. Items that compare as equal keep their order.
 pub(crate) fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-    let mut places = places(items.len(), &|one, other| compare(&items[one], &items[other]));
-    for at in 0..items.len() {
+    let places = places(items.len(), &|one, other| compare(&items[one], &items[other]));
+    rearrange(places, &mut |one, other| items.swap(one, other));
+}
+
+/// Brings every item to its place.
+fn rearrange(mut places: Vec<usize>, swap: &mut dyn FnMut(usize, usize)) {
+    for at in 0..places.len() {
         while places[at] != at {
             let place = places[at];
-            items.swap(at, place);
+            swap(at, place);
             places.swap(at, place);
         }
     }

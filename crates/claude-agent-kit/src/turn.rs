@@ -325,8 +325,9 @@ impl Turn {
         };
         let (shared_with, is_confirmed, stored) = match &ended {
             Some(TurnEnd::Result { messages, named, stored, .. }) => {
-                let others = messages.iter().filter(|other| **other != self.id);
-                (others.cloned().collect(), *named, *stored)
+                let mut others = messages.to_vec();
+                others.retain(|other| *other != self.id);
+                (others, *named, *stored)
             }
             Some(TurnEnd::Cancelled | TurnEnd::WithoutResult) | None => (Vec::new(), false, None),
         };

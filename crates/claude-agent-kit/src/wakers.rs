@@ -28,6 +28,10 @@ impl<K: Copy + Eq> Wakers<K> {
     }
 
     pub(crate) fn take_all(&mut self) -> Vec<Waker> {
-        self.0.drain(..).map(|(_, waker)| waker).collect()
+        let mut wakers = Vec::with_capacity(self.0.len());
+        for (_, waker) in self.0.drain(..) {
+            wakers.push(waker);
+        }
+        wakers
     }
 }

@@ -1,6 +1,5 @@
 //! Approvals in the memory of this process.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
@@ -12,6 +11,7 @@ use super::store::{
 };
 use crate::id::SessionId;
 use crate::lock::lock;
+use crate::sort;
 use crate::store::{Epoch, MemoryStore, StoreError, StoreFuture, now_ms};
 
 /// The approvals of a [`MemoryStore`].
@@ -23,23 +23,33 @@ pub(crate) struct MemoryApprovals {
 
 #[derive(Debug, Default)]
 struct Table {
-    epochs: HashMap<(String, SessionId), Epoch>,
+    epochs: Vec<((String, SessionId), Epoch)>,
     /// In the order of their positions.
     approvals: Vec<Approval>,
 }
 
 impl Table {
     fn claim(&mut self, scope: &str, session: &SessionId) -> Epoch {
-        let epoch = self.epochs.entry((scope.to_owned(), session.clone())).or_default();
-        *epoch = Epoch::new(epoch.get() + 1);
-        *epoch
+        let key = (scope.to_owned(), session.clone());
+        if let Some((_, epoch)) = self.epochs.iter_mut().find(|(known, _)| *known == key) {
+            *epoch = Epoch::new(epoch.get() + 1);
+            return *epoch;
+        }
+        self.epochs.push((key, Epoch::new(1)));
+        Epoch::new(1)
+    }
+
+    /// Returns the current epoch of a session.
+    fn epoch(&self, scope: &str, session: &SessionId) -> Epoch {
+        let is_same =
+            |(key, _): &&((String, SessionId), Epoch)| key.0 == scope && key.1 == *session;
+        self.epochs.iter().find(is_same).map(|(_, epoch)| *epoch).unwrap_or_default()
     }
 
     fn write(&mut self, write: &ApprovalWrite<'_>) -> Result<bool, StoreError> {
         let request = &write.approval.request;
         if let Some(epoch) = write.epoch {
-            let session = (request.scope.clone(), request.session_id.clone());
-            let current = self.epochs.get(&session).copied().unwrap_or_default();
+            let current = self.epoch(&request.scope, &request.session_id);
             if epoch != current {
                 let session = &request.session_id;
                 return Err(StoreError::approvals_superseded(session, epoch, current));
@@ -57,7 +67,7 @@ impl Table {
             _ => return Ok(false),
         }
         // A renewed request has another time.
-        self.approvals.sort_by_cached_key(ApprovalPosition::of);
+        sort::sort_by_key(&mut self.approvals, ApprovalPosition::of);
         Ok(true)
     }
 
@@ -74,9 +84,15 @@ impl Table {
                     ApprovalFilter::Pending => approval.status == ApprovalStatus::Pending,
                 }
         };
-        let mut found = self.approvals.iter().filter(is_listed);
-        let approvals: Vec<Approval> = found.by_ref().take(list.limit.max(1)).cloned().collect();
-        ApprovalPage::new(approvals, found.next().is_some(), now_ms())
+        let mut page = ApprovalPage::new(Vec::new(), false, now_ms());
+        for approval in self.approvals.iter().filter(is_listed) {
+            if page.approvals.len() >= list.limit.max(1) {
+                page.more = true;
+                break;
+            }
+            page.approvals.push(approval.clone());
+        }
+        page
     }
 }
 

@@ -57,8 +57,8 @@ pub(crate) fn without_held(
         denial.tool_use_id.as_ref().is_some_and(|call| held.contains(call))
     };
     if result.permission_denials.iter().any(is_held) {
-        let kept = result.permission_denials.iter().filter(|denial| !is_held(denial)).cloned();
-        let kept: Vec<PermissionDenial> = kept.collect();
+        let mut kept = result.permission_denials.to_vec();
+        kept.retain(|denial| !is_held(denial));
         Arc::make_mut(&mut result).permission_denials = kept.into();
     }
     result

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::fields::Fields;
 use crate::json_object::JsonObject;
+use crate::sort;
 use crate::store::{SessionKey, StoreError};
 
 /// The namespace of approval IDs. Changing it would detach pending approvals from their calls.
@@ -94,11 +95,23 @@ pub(super) fn canonical(input: &Json) -> String {
 fn sort_keys(value: serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.into_iter().collect();
-            fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-            fields.into_iter().map(|(name, value)| (name, sort_keys(value))).collect()
+            let mut entries = Vec::with_capacity(fields.len());
+            for entry in fields {
+                entries.push(entry);
+            }
+            sort::sort_by(&mut entries, |(one, _), (other, _)| one.cmp(other));
+            let mut sorted = serde_json::Map::new();
+            for (name, value) in entries {
+                sorted.insert(name, sort_keys(value));
+            }
+            serde_json::Value::Object(sorted)
         }
-        serde_json::Value::Array(values) => values.into_iter().map(sort_keys).collect(),
+        serde_json::Value::Array(mut values) => {
+            for value in &mut values {
+                *value = sort_keys(value.take());
+            }
+            serde_json::Value::Array(values)
+        }
         other => other,
     }
 }

@@ -39,9 +39,11 @@ impl Gate {
         }
         let mut turn = lock(&self.turn);
         let lost = std::mem::take(&mut turn.lost);
-        turn.reported.extend(lost.iter().cloned());
+        turn.reported.extend_from_slice(&lost);
         settled.approvals.extend(lost);
-        settled.held = turn.held.drain(..).map(|(call, _)| call).collect();
+        for (call, _) in std::mem::take(&mut turn.held) {
+            settled.held.push(call);
+        }
         settled.warnings.append(&mut turn.warnings);
         settled
     }

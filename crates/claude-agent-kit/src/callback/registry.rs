@@ -176,8 +176,12 @@ impl Registry {
     }
 
     /// Returns the problems of hook registrations.
-    pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
-        self.hooks.iter().filter_map(|hook| hook::problem(&hook.target))
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for hook in &self.hooks {
+            problems.extend(hook::problem(&hook.target));
+        }
+        problems
     }
 
     pub(crate) fn plan(&self) -> HookPlans {

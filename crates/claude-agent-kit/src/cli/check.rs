@@ -1,7 +1,6 @@
 //! Detects the version of an executable, once per process.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::OnceCell;
@@ -21,18 +20,19 @@ const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 5 });
 /// takes longer.
 const SHARED_MARGIN: Duration = Duration::from_secs(1);
 
-/// The outputs of earlier probes, and the probes that are in flight.
-static CACHE: LazyLock<Mutex<HashMap<CacheKey, Entry>>> = LazyLock::new(Mutex::default);
+/// The outputs of earlier probes, and the probes that are in flight, of the few programs of a host.
+static CACHE: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 /// The program and the user who runs it. A user who can replace the program can forge its output, and
 /// does so only for runs of that user.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq)]
 struct CacheKey {
     program: Program,
     user: (u32, u32),
 }
 
 struct Entry {
+    key: CacheKey,
     file: FileStamp,
     probe: Arc<OnceCell<Result<Probe>>>,
 }
@@ -96,25 +96,27 @@ pub(crate) fn probe<'a>(program: &'a Program, launch: &'a Launch) -> BoxFuture<'
 
 fn shared(key: &CacheKey, file: FileStamp) -> Arc<OnceCell<Result<Probe>>> {
     let mut cache = cache();
-    match cache.get(key) {
-        Some(entry) if entry.file == file => entry.probe.clone(),
-        _ => {
-            let probe = Arc::<OnceCell<Result<Probe>>>::default();
-            cache.insert(key.clone(), Entry { file, probe: probe.clone() });
-            probe
+    if let Some(at) = cache.iter().position(|entry| entry.key == *key) {
+        if cache[at].file == file {
+            return cache[at].probe.clone();
         }
+        cache.swap_remove(at);
     }
+    let probe = Arc::<OnceCell<Result<Probe>>>::default();
+    cache.push(Entry { key: key.clone(), file, probe: probe.clone() });
+    probe
 }
 
 /// Discards a failure, which may not happen the next time.
 fn forget(key: &CacheKey, probe: &Arc<OnceCell<Result<Probe>>>) {
     let mut cache = cache();
-    if cache.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.probe, probe)) {
-        cache.remove(key);
+    let is_same = |entry: &Entry| entry.key == *key && Arc::ptr_eq(&entry.probe, probe);
+    if let Some(at) = cache.iter().position(is_same) {
+        cache.swap_remove(at);
     }
 }
 
-fn cache() -> MutexGuard<'static, HashMap<CacheKey, Entry>> {
+fn cache() -> MutexGuard<'static, Vec<Entry>> {
     lock(&CACHE)
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::list;
 
 /// Where to search, from the options and the environment of the host.
 #[derive(Clone, Debug, Default)]
@@ -47,18 +48,17 @@ pub(crate) fn find(places: &Places) -> Result<PathBuf> {
     if let Some(path) = &places.variable {
         return explicit(path, "the environment variable CLAUDE_CLI_PATH", places.windows);
     }
-    let mut searched = Vec::new();
-    for candidate in candidates(places) {
-        if is_executable(&candidate) {
-            return Ok(candidate);
+    let searched = candidates(places);
+    if let Some(found) = searched.iter().find(|path| is_executable(path)) {
+        return Ok(found.clone());
+    }
+    for path in &searched {
+        let batch = path.with_extension("cmd");
+        if places.windows && batch.is_file() {
+            return Err(rejected(&batch, "PATH", BATCH));
         }
-        searched.push(candidate);
     }
-    let batch = places.windows.then(|| searched.iter().map(|path| path.with_extension("cmd")));
-    if let Some(path) = batch.into_iter().flatten().find(|path| path.is_file()) {
-        return Err(rejected(&path, "PATH", BATCH));
-    }
-    let searched: Vec<String> = searched.iter().map(|path| path.display().to_string()).collect();
+    let searched = list::map(&searched, &|path| path.display().to_string());
     Err(Error::new(
         ErrorKind::CliNotFound,
         format!("`{}` was not found; searched {}", name(places.windows), searched.join(", ")),
@@ -104,15 +104,12 @@ fn rejected(path: &Path, source: &str, reason: &str) -> Error {
     Error::new(ErrorKind::CliNotFound, message).with_help(help)
 }
 
-fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
+fn candidates(places: &Places) -> Vec<PathBuf> {
     let name = name(places.windows);
     let empty = OsStr::new("");
     let path = places.path.as_deref().unwrap_or(empty);
     // A relative entry of PATH would be another program in another directory.
-    let on_path: Vec<PathBuf> = std::env::split_paths(path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .collect();
+    let mut candidates = super::program::on_path(name.as_ref(), path);
     // A relative home directory does, too.
     let absolute = places.home.as_ref().filter(|home| home.is_absolute());
     let home = |below: &str| absolute.map(|home| home.join(below).join(name));
@@ -124,7 +121,10 @@ fn candidates(places: &Places) -> impl Iterator<Item = PathBuf> {
         home("node_modules/.bin"),
         home(".yarn/bin"),
     ];
-    on_path.into_iter().chain(installed.into_iter().flatten())
+    for path in installed.into_iter().flatten() {
+        candidates.push(path);
+    }
+    candidates
 }
 
 /// Returns whether Windows would run the file with cmd.exe.
@@ -302,7 +302,7 @@ mod tests {
         for home in [".", "relative", ""] {
             let places =
                 Places { path: path.clone(), home: Some(home.into()), ..Places::default() };
-            let candidates: Vec<PathBuf> = candidates(&places).collect();
+            let candidates = candidates(&places);
             assert_eq!(candidates, [Path::new("/usr/local/bin/claude")], "{home:?}");
         }
     }

@@ -7,6 +7,7 @@ use claude_wire::launch::Secret;
 
 use super::find::{Places, is_executable, is_script};
 use crate::error::{Error, ErrorKind, Result};
+use crate::list;
 
 /// The runtime of a CLI that is a JavaScript file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub(crate) struct Runtime {
 }
 
 /// The CLI and its runtime.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program {
     path: PathBuf,
     /// The runtime and its arguments; `None` for a native program.
@@ -45,7 +46,7 @@ impl Program {
                 "set `executable` to its runtime, or set `cli_path` to the native program",
             )
         })?;
-        let arguments = runtime.arguments.iter().map(|text| text.expose().to_owned()).collect();
+        let arguments = list::map(&runtime.arguments, &|text| text.expose().to_owned());
         Ok(Self { path, runtime: Some((executable, arguments)) })
     }
 
@@ -60,10 +61,11 @@ impl Program {
     }
 
     /// Returns the arguments that precede those of the CLI.
-    pub(crate) fn arguments_before(&self) -> impl Iterator<Item = OsString> {
-        let script = self.runtime.iter().map(|_| self.path.clone().into_os_string());
-        let first = self.runtime.iter().flat_map(|(_, arguments)| arguments);
-        first.map(OsString::from).chain(script)
+    pub(crate) fn arguments_before(&self) -> Vec<OsString> {
+        let Some((_, arguments)) = &self.runtime else { return Vec::new() };
+        let mut before = list::map(arguments, &|argument| OsString::from(argument));
+        before.push(self.path.clone().into_os_string());
+        before
     }
 }
 
@@ -88,10 +90,18 @@ fn find(name: &Path, places: &Places) -> Option<PathBuf> {
 /// Finds an executable in the directories of `path`, a value of the variable `PATH`. Relative
 /// entries are skipped: they would name another program in another working directory.
 pub(crate) fn find_on_path(name: &Path, path: &OsStr) -> Option<PathBuf> {
-    std::env::split_paths(path)
-        .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join(name))
-        .find(|path| is_executable(path))
+    on_path(name, path).into_iter().find(|path| is_executable(path))
+}
+
+/// Returns the paths of a program in the directories of `path`, without relative ones.
+pub(super) fn on_path(name: &Path, path: &OsStr) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for directory in std::env::split_paths(path) {
+        if directory.is_absolute() {
+            paths.push(directory.join(name));
+        }
+    }
+    paths
 }
 
 #[cfg(test)]
@@ -120,7 +130,7 @@ mod tests {
         for (named, expected) in [(None, "node"), (Some("bun"), "bun")] {
             let program = Program::of(script.clone(), &runtime(named), &places).unwrap();
             assert_eq!(program.executable(), folder.path().join(expected));
-            let before: Vec<OsString> = program.arguments_before().collect();
+            let before = program.arguments_before();
             assert_eq!(before, ["--max", "/x/cli.mjs"]);
             assert_eq!(program.path(), script);
         }
@@ -135,6 +145,6 @@ mod tests {
         let program = Program::of(native.clone(), &runtime(Some("bun")), &Places::default());
         let program = program.unwrap();
         assert_eq!(program.executable(), native);
-        assert_eq!(program.arguments_before().count(), 0);
+        assert_eq!(program.arguments_before().len(), 0);
     }
 }

@@ -266,10 +266,16 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
 impl Evidence {
     /// Names the CLI with its path, version and working directory.
     fn cli(&self) -> String {
-        let path = self.cli_path.as_ref().map(|path| path.display().to_string());
-        let version = self.cli_version.map(|version| version.to_string());
-        let cwd = self.cwd.as_ref().map(|cwd| format!("in {}", cwd.display()));
-        let known: Vec<String> = [path, version, cwd].into_iter().flatten().collect();
+        let mut known = Vec::new();
+        if let Some(path) = &self.cli_path {
+            known.push(path.display().to_string());
+        }
+        if let Some(version) = self.cli_version {
+            known.push(version.to_string());
+        }
+        if let Some(cwd) = &self.cwd {
+            known.push(format!("in {}", cwd.display()));
+        }
         if known.is_empty() {
             return "the CLI".to_owned();
         }
@@ -310,9 +316,14 @@ const QUOTED_CHARS: usize = 500;
 
 /// Returns the end of the last three lines that are not blank.
 fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> =
-        text.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
-    let lines: Vec<&str> = lines.into_iter().rev().map(str::trim_end).collect();
+    let mut lines = Vec::new();
+    for line in text.lines().rev().filter(|line| !line.trim().is_empty()) {
+        lines.push(line.trim_end().to_owned());
+        if lines.len() == 3 {
+            break;
+        }
+    }
+    lines.reverse();
     let joined = lines.join("\n");
     let count = joined.chars().count();
     if count <= QUOTED_CHARS {

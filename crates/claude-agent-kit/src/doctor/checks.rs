@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::Variables;
 use super::report::{Check, Finding};
+use crate::list;
 use crate::options::Options;
 use crate::small_file;
 
@@ -122,8 +123,12 @@ impl CheckContext<'_> {
 
     pub(super) fn credentials(&self) -> Option<Finding> {
         const CHECK: Check = Check::Credentials;
-        let filled = |name: &&str| self.variable(name).is_some_and(|value| !value.is_empty());
-        let given: Vec<&str> = CREDENTIALS.into_iter().filter(filled).collect();
+        let mut given = Vec::new();
+        for name in CREDENTIALS {
+            if self.variable(name).is_some_and(|value| !value.is_empty()) {
+                given.push(name.to_owned());
+            }
+        }
         if !given.is_empty() {
             return Some(Finding::good(
                 CHECK,
@@ -138,7 +143,7 @@ impl CheckContext<'_> {
         }
         let what = format!(
             "none of {} is passed to the CLI; requests fail unless `claude` was logged in before",
-            CREDENTIALS.join(", ")
+            list::map(&CREDENTIALS, &ToString::to_string).join(", ")
         );
         Some(Finding::warning(
             CHECK,
@@ -157,22 +162,7 @@ impl CheckContext<'_> {
     pub(super) fn mcp_config(&self) -> Vec<Finding> {
         let settings = &self.options.settings;
         let here = if self.is_elsewhere() { &[] } else { settings.mcp_config_files.as_slice() };
-        let files = here.iter().map(|path| self.resolved(path));
-        let findings = files.map(|path| match servers_in(&path) {
-            Ok(1) => {
-                Finding::good(Check::McpConfig, format!("`{}` contains 1 server", path.display()))
-            }
-            Ok(count) => {
-                let what = format!("`{}` contains {count} servers", path.display());
-                Finding::good(Check::McpConfig, what)
-            }
-            Err(why) => {
-                let what = format!("`{}` is not valid: {why}", path.display());
-                let help = "pass a file with a JSON object that contains an object `mcpServers`";
-                Finding::problem(Check::McpConfig, what, help)
-            }
-        });
-        findings.collect()
+        list::map(here, &|path| mcp_config_finding(&self.resolved(path)))
     }
 
     /// Resolves a path as the CLI does, from its working directory.
@@ -184,8 +174,7 @@ impl CheckContext<'_> {
         if self.is_elsewhere() {
             return Vec::new();
         }
-        let named = named_files(&self.options.settings).into_iter();
-        let findings = named.map(|(option, path, kind)| {
+        list::map(&named_files(&self.options.settings), &|(option, path, kind)| {
             let path = self.resolved(path);
             let shown = format!("`{option}`: `{}`", path.display());
             let (fits, what) = match kind {
@@ -198,8 +187,7 @@ impl CheckContext<'_> {
             }
             let help = format!("create it, or change `{option}`");
             Finding::problem(Check::Files, format!("{shown} {what}"), &help)
-        });
-        findings.collect()
+        })
     }
 
     pub(super) fn permissions(&self) -> Option<Finding> {
@@ -207,6 +195,18 @@ impl CheckContext<'_> {
         let bypass = *mode == Some(PermissionMode::BypassPermissions);
         let sandboxed = self.variable("IS_SANDBOX").is_some_and(|value| value == "1");
         (bypass && !sandboxed && !self.is_elsewhere() && is_root()).then(root_finding)
+    }
+}
+
+fn mcp_config_finding(path: &Path) -> Finding {
+    let shown = path.display();
+    match servers_in(path) {
+        Ok(1) => Finding::good(Check::McpConfig, format!("`{shown}` contains 1 server")),
+        Ok(count) => Finding::good(Check::McpConfig, format!("`{shown}` contains {count} servers")),
+        Err(why) => {
+            let help = "pass a file with a JSON object that contains an object `mcpServers`";
+            Finding::problem(Check::McpConfig, format!("`{shown}` is not valid: {why}"), help)
+        }
     }
 }
 
@@ -234,11 +234,15 @@ fn named_files(settings: &Settings) -> Vec<(&'static str, &Path, PathKind)> {
         named.push(("system_prompt", path.as_path(), PathKind::File));
     }
     // A plugin may be an archive.
-    named.extend(settings.plugins.iter().map(|it| ("plugins", it.path.as_path(), PathKind::Any)));
-    let root = settings.project_config_root.iter();
-    named.extend(root.map(|path| ("project_config_root", path.as_path(), PathKind::Directory)));
-    let added = settings.add_dirs.iter();
-    named.extend(added.map(|path| ("add_dirs", path.as_path(), PathKind::Directory)));
+    for plugin in &settings.plugins {
+        named.push(("plugins", plugin.path.as_path(), PathKind::Any));
+    }
+    if let Some(path) = &settings.project_config_root {
+        named.push(("project_config_root", path.as_path(), PathKind::Directory));
+    }
+    for path in &settings.add_dirs {
+        named.push(("add_dirs", path.as_path(), PathKind::Directory));
+    }
     named
 }
 
@@ -261,8 +265,7 @@ fn try_to_write(directory: &Path) -> io::Result<()> {
 
 /// Returns the number of servers in a file. The reason of a failure contains no values.
 fn servers_in(path: &Path) -> Result<usize, String> {
-    let text = small_file::read(path).map_err(|error| error.to_string())?;
-    let config: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    let config = small_file::read_json(path).map_err(|error| error.to_string())?;
     let servers = config.get("mcpServers").and_then(Value::as_object);
     servers.map(serde_json::Map::len).ok_or_else(|| "the object `mcpServers` is missing".to_owned())
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 pub use self::report::{Check, Finding, Level, Report};
 use crate::cli::{self, CheckedCli, VersionPolicy};
 use crate::error::{Error, Result};
+use crate::list;
 use crate::options::{Layers, Options, Prepared, prepare};
 use crate::prompt::Prompt;
 use crate::session::Session;
@@ -109,10 +110,10 @@ fn configuration(layers: Layers, options: &mut Options, findings: &mut Vec<Findi
             *options = merged;
             findings.push(Finding::good(Check::Configuration, "all sources are valid"));
         }
-        Err(error) => findings.extend(error.problems().iter().map(|problem| {
+        Err(error) => {
             let help = "correct it; the checks below do not include the configuration";
-            Finding::problem(Check::Configuration, problem.to_string(), help)
-        })),
+            add_problems(&error, Check::Configuration, help, findings);
+        }
     }
 }
 
@@ -123,23 +124,23 @@ fn check_options(options: &Options, findings: &mut Vec<Finding>) -> Option<Prepa
     let prepared = match prepare(options, Some(&prompt)) {
         Ok(prepared) => prepared,
         Err(error) => {
-            findings.extend(error.problems().iter().map(|problem| {
-                Finding::problem(
-                    Check::Options,
-                    problem.to_string(),
-                    "correct or remove the option",
-                )
-            }));
+            add_problems(&error, Check::Options, "correct or remove the option", findings);
             return None;
         }
     };
     if prepared.warnings.is_empty() {
         findings.push(Finding::good(Check::Options, "the options are valid"));
     }
-    findings.extend(prepared.warnings.iter().map(|warning| {
-        Finding::warning(Check::Options, warning.to_string(), "change the options")
-    }));
+    for warning in &prepared.warnings {
+        findings.push(Finding::warning(Check::Options, warning.to_string(), "change the options"));
+    }
     Some(prepared)
+}
+
+fn add_problems(error: &Error, check: Check, help: &str, findings: &mut Vec<Finding>) {
+    for problem in error.problems() {
+        findings.push(Finding::problem(check, problem.to_string(), help));
+    }
 }
 
 async fn check_cli(options: &Options, prepared: Option<&Prepared>, findings: &mut Vec<Finding>) {
@@ -166,7 +167,7 @@ async fn check_cli(options: &Options, prepared: Option<&Prepared>, findings: &mu
         Err(error) => return findings.push(error_finding(Check::Options, &error)),
     };
     let policy = options.host.version_policy();
-    findings.extend(version_findings(policy.check(program, &launch).await, policy));
+    findings.append(&mut version_findings(policy.check(program, &launch).await, policy));
 }
 
 /// Returns the findings about the version, as a run would treat it.
@@ -184,13 +185,12 @@ fn version_findings(chosen: Result<CheckedCli>, policy: VersionPolicy) -> Vec<Fi
         return vec![Finding::good(CHECK, "not checked because of `VersionCheck::Skip`")];
     }
     let help = "a run starts anyway; if it fails, set `cli_path` to another CLI";
-    let warnings = chosen.warnings.iter().map(|warning| {
+    list::map(&chosen.warnings, &|warning| {
         let text = warning.to_string();
         // The help of the warning is for a run that the host configures, not for the doctor.
         let what = text.rsplit_once("; help: ").map_or(text.as_str(), |(what, _)| what);
         Finding::warning(CHECK, what, help)
-    });
-    warnings.collect()
+    })
 }
 
 fn error_finding(check: Check, error: &Error) -> Finding {

@@ -1,6 +1,5 @@
 //! Runs callbacks, each in its own task or on its own blocking thread.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,10 +16,10 @@ use super::{Handles, WarningSink};
 use crate::callback::{Call, CallResult, CallbackRun, CancelToken, IgnoredFields, Registry};
 use crate::commands::CommandSender;
 use crate::feed::{Feed, Piece};
+use crate::id_map::IdMap;
 use crate::panics;
 use crate::permission::PermissionOrigin;
 use crate::session::SessionLink;
-use crate::sort;
 use crate::tasks;
 use crate::warning::{Warning, WarningCode};
 
@@ -35,7 +34,7 @@ pub(crate) struct CallbackTasks {
     session: SessionLink,
     reporter: Reporter,
     /// Ordered by key: callbacks are dropped in the order of their requests, so that runs are reproducible.
-    running: HashMap<CallbackKey, RunningCallback>,
+    running: IdMap<RunningCallback>,
 }
 
 /// A running callback, and the means to cancel it.
@@ -60,7 +59,7 @@ impl CallbackTasks {
         });
         let commands = handles.commands.clone();
         let registry = registry.connect_servers(&commands);
-        Self { registry, runtime, commands, session, reporter, running: HashMap::new() }
+        Self { registry, runtime, commands, session, reporter, running: IdMap::default() }
     }
 
     /// Runs the callback for a request. Its outcome arrives as an event, exactly once.
@@ -100,32 +99,29 @@ impl CallbackTasks {
                 return report.finish(CallbackOutcome::Failed(reason));
             }
         };
-        self.running.insert(key, RunningCallback { cancel, task });
+        self.running.insert(key.0, RunningCallback { cancel, task });
     }
 
     pub(super) fn cancel(&self, key: CallbackKey) {
-        if let Some(running) = self.running.get(&key) {
+        if let Some(running) = self.running.get(key.0) {
             running.cancel.cancel();
         }
     }
 
     pub(super) fn abort(&self, key: CallbackKey) {
-        if let Some(task) = self.running.get(&key).and_then(|running| running.task.as_ref()) {
+        if let Some(task) = self.running.get(key.0).and_then(|running| running.task.as_ref()) {
             task.abort();
         }
     }
 
     pub(super) fn forget(&mut self, key: CallbackKey) {
-        self.running.remove(&key);
+        self.running.remove(key.0);
     }
 }
 
 impl Drop for CallbackTasks {
     fn drop(&mut self) {
-        let mut keys: Vec<CallbackKey> = self.running.keys().copied().collect();
-        // Runs are reproducible.
-        sort::sort_by(&mut keys, CallbackKey::cmp);
-        for running in keys.iter().filter_map(|key| self.running.get(key)) {
+        for running in self.running.values() {
             running.cancel.cancel();
             if let Some(task) = &running.task {
                 task.abort();

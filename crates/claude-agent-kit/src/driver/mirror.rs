@@ -170,11 +170,11 @@ impl Shared {
 
     fn prepare(&self, batch: &MirrorBatch) -> Result<Batch, StoreError> {
         let key = self.key(&batch.session)?;
-        let raw = batch.entries.iter().map(|entry| {
+        let mut raw = Vec::with_capacity(batch.entries.len());
+        for entry in &batch.entries {
             let subpath = entry.subpath.as_deref().map(Subpath::new).transpose()?;
-            Ok((subpath, entry.text.clone()))
-        });
-        let raw = raw.collect::<Result<Vec<_>, StoreError>>()?;
+            raw.push((subpath, entry.text.clone()));
+        }
         Ok(Batch { key, raw, entries: None })
     }
 
@@ -190,9 +190,11 @@ impl Shared {
         let entries = match &mut batch.entries {
             Some(entries) => entries,
             empty => {
-                let raw = batch.raw.drain(..);
-                let entries = raw.map(|(subpath, text)| occurrences.entry(subpath, text));
-                empty.insert(entries.collect::<Result<Vec<_>, _>>()?)
+                let mut entries = Vec::with_capacity(batch.raw.len());
+                for (subpath, text) in std::mem::take(&mut batch.raw) {
+                    entries.push(occurrences.entry(subpath, text)?);
+                }
+                empty.insert(entries)
             }
         };
         summary.append(store, &batch.key, epoch, entries).await?;

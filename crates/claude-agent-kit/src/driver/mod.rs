@@ -18,7 +18,6 @@ mod timer;
 mod turns;
 mod warning_sink;
 
-use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -27,7 +26,7 @@ use std::task::{Context, Poll};
 
 use claude_wire::control::HostRequest;
 use claude_wire::launch;
-use claude_wire::session::{Effect, Event, Exit, Machine, RunCost, RunEnd, Waiter};
+use claude_wire::session::{Effect, Event, Exit, Machine, RunCost, RunEnd};
 use claude_wire::{Frame, Framer};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -37,6 +36,7 @@ pub(crate) use warning_sink::WarningSink;
 use crate::commands::{Command, CommandReceiver, ReplySender};
 use crate::diagnose::Evidence;
 use crate::feed::{Feed, LineMarks, Piece};
+use crate::id_map::IdMap;
 use crate::lock::lock;
 use crate::permission::PermissionOrigin;
 use crate::session::ReplayedTurn;
@@ -70,7 +70,7 @@ pub(crate) struct Driver {
     timer: Timer,
     callbacks: CallbackTasks,
     turns: Turns,
-    replies: HashMap<Waiter, ReplySender>,
+    replies: IdMap<ReplySender>,
     /// Items that the machine delivered and the feed does not have yet.
     batch: Vec<Piece>,
     marks: LineMarks,
@@ -186,13 +186,13 @@ impl Driver {
             if let Event::Request { request: HostRequest::Interrupt(_), .. } = &event {
                 reply.interrupts = Some(self.turns.open_ids());
             }
-            self.replies.insert(reply.waiter, reply);
+            self.replies.insert(reply.waiter.0, reply);
         }
         if let Event::Request { request: HostRequest::McpSetServers(new), .. } = &event {
             self.evidence.mask.learn(launch::secrets_in(&new.servers));
         }
         if let Event::Forget(waiter) = &event
-            && let Some(reply) = self.replies.remove(waiter)
+            && let Some(reply) = self.replies.remove(waiter.0)
             && let Some(turn) = &reply.turn
         {
             // The future of `send` was dropped, so the message is not sent and has no turn.

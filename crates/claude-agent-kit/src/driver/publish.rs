@@ -83,7 +83,7 @@ impl Driver {
     }
 
     pub(super) fn settle(&mut self, waiter: Waiter, settled: Completion) {
-        let Some(mut reply) = self.replies.remove(&waiter) else { return };
+        let Some(mut reply) = self.replies.remove(waiter.0) else { return };
         match settled {
             Completion::Sent | Completion::InputEnded => reply.send(Ok(Reply::Accepted)),
             Completion::Response(response) => {
@@ -147,17 +147,16 @@ impl Driver {
         };
         self.publish_end(error, Some(&end));
         // After the cause is published: a sender that finds the channel closed reads the cause.
-        let late: Vec<_> = self.commands.close().collect();
-        for command in late {
-            self.on_command(*command);
+        for command in self.commands.close() {
+            self.on_command(command);
         }
         self.perform_effects();
         self.turns.end_all(&self.feed);
     }
 
     fn publish_end(&mut self, error: Option<Error>, end: Option<&RunEnd>) {
-        let completed = end == Some(&RunEnd::Completed);
-        let stopped = end == Some(&RunEnd::Stopped);
+        let completed = matches!(end, Some(RunEnd::Completed));
+        let stopped = matches!(end, Some(RunEnd::Stopped));
         let over = Over { exit: self.exit, error, completed, stopped };
         let state = SessionState::at_end(&over);
         // Before the feed, whose end completes `stop`: the state is final by then.
@@ -178,7 +177,7 @@ impl Drop for Driver {
         }
         self.publish_end(Some(runtime_gone()), None);
         // After the cause is published: a sender that finds the channel closed reads the cause.
-        self.commands.close().for_each(drop);
+        drop(self.commands.close());
     }
 }
 

@@ -1,6 +1,5 @@
 //! Starts a CLI and its driver from options.
 
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -29,6 +28,8 @@ use crate::diagnose::{self, Evidence};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Feed, LineMarks};
 use crate::group::Memberships;
+use crate::id_map::IdMap;
+use crate::list;
 use crate::lock::lock;
 use crate::mask::Mask;
 use crate::options::{Options, Prepared, prepare};
@@ -203,7 +204,7 @@ pub(crate) fn start(options: &Options, kind: RunKind) -> BoxFuture<'_, Result<St
         warnings.extend(found);
         let launch = launch(options, &prepared).await?;
         let connected = connect(options, launch).await?;
-        warnings.extend(connected.warnings.iter().cloned());
+        warnings.extend_from_slice(&connected.warnings);
         let (sender, receiver) = commands::channel();
         memberships.join(&sender)?;
         let process = connected.connection.child.process();
@@ -313,7 +314,7 @@ fn driver(
         timer: Timer::default(),
         callbacks,
         turns: Turns::default(),
-        replies: HashMap::new(),
+        replies: IdMap::default(),
         batch: Vec::new(),
         marks: LineMarks::default(),
         feed: handles.feed.clone(),
@@ -399,7 +400,7 @@ fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Resu
         }
     }
     plan.hooks = hooks.plans;
-    plan.mcp_servers = options.host.callbacks.servers.names().collect();
+    plan.mcp_servers = options.host.callbacks.servers.names();
     plan.permissions = options.host.callbacks.has_permission();
     plan.delivered_permissions = options.host.callbacks.delivered_permissions();
     plan.relies_on_default_mode =
@@ -428,8 +429,7 @@ fn mask(prepared: &Prepared) -> Mask {
 }
 
 fn extra_flags(options: &Options) -> Vec<String> {
-    let names = options.settings.extra_args.iter().map(|(name, _)| name);
-    names.map(|name| name.trim_start_matches('-').to_owned()).collect()
+    list::map(&options.settings.extra_args, &|(name, _)| name.trim_start_matches('-').to_owned())
 }
 
 pub(crate) fn approvals_failed(error: StoreError) -> Error {

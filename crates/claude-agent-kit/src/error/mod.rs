@@ -18,6 +18,7 @@ use self::kind::Recovery;
 use crate::cli::CliVersion;
 use crate::diagnose::TEXT_BYTES;
 use crate::json_object::JsonObject;
+use crate::list;
 use crate::store::StoreError;
 
 /// An error of a run, a session or an operation: a kind to match on, facts to inspect, and a text.
@@ -103,8 +104,12 @@ impl Error {
         mut self,
         source: impl std::error::Error + Send + Sync + 'static,
     ) -> Self {
-        self.inner_mut().source = Some(Arc::new(source));
+        self.set_source(Arc::new(source));
         self
+    }
+
+    fn set_source(&mut self, source: Arc<dyn std::error::Error + Send + Sync>) {
+        self.inner_mut().source = Some(source);
     }
 
     /// Adds facts.
@@ -305,7 +310,7 @@ impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let facts = &self.inner.facts;
         let retry_after = facts.retry_after.map(|delay| delay.as_secs_f64());
-        let problems: Vec<String> = facts.problems.iter().map(ToString::to_string).collect();
+        let problems = list::map(&facts.problems, &ToString::to_string);
         let mut object = JsonObject::new(serializer, "error")?;
         object.field("kind", &self.inner.kind)?;
         object.field("text", limited(&self.inner.message))?;

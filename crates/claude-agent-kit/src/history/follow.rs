@@ -1,6 +1,6 @@
 //! Follows a transcript while the CLI writes it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use super::{History, errors, file};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::{id_map, sort};
 
 /// How often the file is looked at by default.
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(200);
@@ -191,7 +192,8 @@ impl Tail {
                 let is_new = !std::mem::replace(&mut self.is_removed, true);
                 self.identity = None;
                 self.seen = None;
-                return Ok((is_new.then_some(FollowEvent::Removed).into_iter().collect(), is_new));
+                let events = if is_new { vec![FollowEvent::Removed] } else { Vec::new() };
+                return Ok((events, is_new));
             }
             Err(error) => return Err(error),
         };
@@ -228,13 +230,14 @@ impl Tail {
 
     /// Goes behind the last entry that was returned before and is still in the file.
     fn find_position(&mut self, file: &File, length: u64) -> io::Result<()> {
-        let known: HashSet<u64> = self.remembered.iter().copied().collect();
+        let mut known: Vec<u64> = self.remembered.iter().copied().collect();
+        sort::sort_by_key(&mut known, |key| *key);
         let (mut position, mut before) = (0, Vec::new());
         let mut scan = Self::at_start(self.path.clone());
         while let Some((start, bytes)) = scan.next_lines(file, length)? {
             let mut end = None;
             for (entry, at) in entries(&bytes).0 {
-                if key(&entry).is_some_and(|key| known.contains(&key)) {
+                if key(&entry).is_some_and(|key| id_map::find(&known, key).is_ok()) {
                     end = Some(line_end(&bytes, at));
                 }
             }
@@ -269,7 +272,9 @@ impl Tail {
             self.remember(&entry);
             events.push(FollowEvent::Entry(Box::new(entry)));
         }
-        events.extend(issues.into_iter().rev().map(|issue| shifted(issue, start)));
+        while let Some(issue) = issues.pop() {
+            events.push(shifted(issue, start));
+        }
         self.advance(start, &bytes);
         Ok(true)
     }
@@ -318,13 +323,17 @@ fn entries(bytes: &[u8]) -> (Vec<(Entry, usize)>, Vec<Issue>) {
     let mut index = Index::new();
     index.feed(bytes);
     index.finish();
-    let entries = index.entries().filter_map(|entry| {
+    let mut entries = Vec::new();
+    for entry in index.entries() {
         let at = to_usize(entry.offset());
-        let bytes = bytes.get(at..at + entry.len())?;
         // The index has read it, so it is an entry.
-        Some((Entry::decode(Bytes::copy_from_slice(bytes)).ok()?, at))
-    });
-    (entries.collect(), index.issues())
+        if let Some(bytes) = bytes.get(at..at + entry.len())
+            && let Ok(entry) = Entry::decode(Bytes::copy_from_slice(bytes))
+        {
+            entries.push((entry, at));
+        }
+    }
+    (entries, index.issues())
 }
 
 fn shifted(mut issue: Issue, by: u64) -> FollowEvent {

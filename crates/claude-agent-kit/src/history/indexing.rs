@@ -10,6 +10,7 @@ use claude_wire::transcript::Index;
 use super::CancelFlag;
 use super::source::Source;
 use crate::error::Result;
+use crate::tasks;
 
 /// How many bytes are indexed between two looks at whether the caller is gone. Not more, because glibc
 /// keeps up to twice the largest block that was freed in every thread.
@@ -38,23 +39,24 @@ pub(super) fn index(source: &Source, start: u64, end: u64, cancel: &CancelFlag) 
         joined: Mutex::default(),
     };
     if is_parallel {
-        thread::scope(|scope| {
+        let mut other = Ok(());
+        let run = tasks::scoped(|| other = indexing.run());
+        let own = thread::scope(|scope| {
             let second = thread::Builder::new().name("claude-history".to_owned());
             // If there is no second thread, this one indexes everything.
-            let second = second.spawn_scoped(scope, || indexing.run());
-            let result = indexing.run();
-            result.and(second.map_or(Ok(()), join))
-        })?;
+            let second = second.spawn_scoped(scope, run);
+            let own = indexing.run();
+            if let Ok(second) = second {
+                tasks::join(second);
+            }
+            own
+        });
+        own.and(other)?;
     } else {
         indexing.run()?;
     }
     let joined = indexing.joined.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(joined.index.unwrap_or_default())
-}
-
-/// Returns the result of a thread, and continues its panic.
-fn join(thread: thread::ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// A file that is being indexed.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use claude_wire::transcript::{Ends, has_chain_entry};
 
@@ -14,8 +14,9 @@ use super::project::{Folders, Located, transcripts};
 use super::session_info::{self, SessionInfo};
 use super::{CancelFlag, History, Store};
 use crate::error::Result;
-use crate::id::SessionId;
+use crate::lock::lock;
 use crate::sort;
+use crate::tasks;
 
 /// How many threads read transcripts at most.
 const MAX_THREADS: usize = 8;
@@ -133,11 +134,9 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
     for folder in &folders.paths {
         cancel.check()?;
         let transcripts = transcripts(folder)?;
-        found.extend(
-            transcripts
-                .into_iter()
-                .map(|(located, metadata)| (file::modified_millis(&metadata), located)),
-        );
+        for (located, metadata) in transcripts {
+            found.push((file::modified_millis(&metadata), located));
+        }
     }
     sort::sort_by(&mut found, |(one, one_at), (other, other_at)| {
         (other, other_at.id.as_str()).cmp(&(one, one_at.id.as_str()))
@@ -145,7 +144,7 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
     let wanted = filter.limit.map_or(usize::MAX, |limit| filter.offset.saturating_add(limit));
     let context = Context { store, folders: &folders, filter };
     let mut page = SessionPage::default();
-    let mut seen: HashSet<SessionId> = HashSet::new();
+    let mut seen: HashSet<String> = HashSet::new();
     let mut rest = &found[..];
     while seen.len() < wanted && !rest.is_empty() {
         let (group, after) = rest.split_at((wanted - seen.len()).min(rest.len()));
@@ -156,7 +155,7 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
             match reading {
                 Reading::Shown(info) => {
                     // The newest of several copies is shown.
-                    let is_new = seen.insert(info.session_id.clone());
+                    let is_new = seen.insert(info.session_id.to_string());
                     if is_new && seen.len() > filter.offset {
                         page.sessions.push(*info);
                     }
@@ -241,32 +240,35 @@ fn in_parallel<T: Sync, R: Send>(
     work: impl Fn(&T, &mut EndBuffers) -> R + Sync,
 ) -> Vec<R> {
     let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
     let run = || {
         let mut buffers = EndBuffers::default();
-        let mut results = Vec::new();
         while !cancel.is_set() {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { break };
-            results.push((at, work(item, &mut buffers)));
+            let result = work(item, &mut buffers);
+            lock(&results).push((at, result));
         }
-        results
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.min(MAX_THREADS).min(items.len().div_ceil(16));
-    let mut results = std::thread::scope(|scope| {
-        // A thread that cannot be started only costs time: this one works too.
-        let helpers: Vec<_> = (1..threads)
-            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
-            .collect();
-        let mut results = run();
-        for helper in helpers {
-            match helper.join() {
-                Ok(more) => results.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
+    std::thread::scope(|scope| {
+        let mut helpers = Vec::new();
+        for _ in 1..threads {
+            // A thread that cannot be started only costs time: this one works too.
+            let helper = std::thread::Builder::new();
+            if let Ok(helper) = helper.spawn_scoped(scope, tasks::scoped(run)) {
+                helpers.push(helper);
             }
         }
-        results
+        run();
+        helpers.into_iter().for_each(tasks::join);
     });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     sort::sort_by_key(&mut results, |(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+    let mut ordered = Vec::with_capacity(results.len());
+    for (_, result) in results {
+        ordered.push(result);
+    }
+    ordered
 }

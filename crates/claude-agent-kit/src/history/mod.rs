@@ -98,7 +98,7 @@ use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
-use crate::tasks::{self, BoxFuture, Boxed};
+use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 
 /// How many calls of one handle and its clones read or write files at a time.
 const CONCURRENCY_LIMIT: usize = 8;
@@ -222,14 +222,12 @@ impl History {
 
     /// Runs file operations on a blocking thread. Dropping the future sets the flag, so that long
     /// reads stop.
-    async fn run<T: Send + 'static>(
+    fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store, &CancelFlag) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
+    ) -> Unboxing<BoxFuture<'_, Result<Boxed>>, T> {
         let boxed = |value| Box::new(value) as Boxed;
-        self.run_boxed(Box::new(move |store, flag| work(store, flag).map(boxed)))
-            .await
-            .map(tasks::unboxed)
+        Unboxing::new(self.run_boxed(Box::new(move |store, flag| work(store, flag).map(boxed))))
     }
 
     fn run_boxed(&self, work: BoxedWork) -> BoxFuture<'_, Result<Boxed>> {

@@ -10,6 +10,7 @@ use claude_wire::transcript::{
 use super::{Store, errors, file, valid_id};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::list;
 use crate::small_file;
 use crate::sort;
 
@@ -84,18 +85,25 @@ impl Store {
         };
         let directory = canonical(directory);
         let mut names = Vec::new();
-        names.extend(self.folder_override.clone());
+        if let Some(name) = &self.folder_override {
+            names.push(name.clone());
+        }
         let mut directories = vec![directory.clone()];
         if include_worktrees {
             let worktrees = worktrees(&directory);
             if worktrees.len() > 1 {
-                directories.extend(worktrees.into_iter().filter(|other| *other != directory));
+                for other in worktrees {
+                    if other != directory {
+                        directories.push(other);
+                    }
+                }
             }
         }
-        let texts: Vec<String> =
-            directories.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let texts = list::map(&directories, &|path| path.to_string_lossy().into_owned());
         let mut paths: Vec<PathBuf> = Vec::new();
-        names.extend(texts.iter().map(|text| project_folder_name(text)));
+        for text in &texts {
+            names.push(project_folder_name(text));
+        }
         let mut add = |path: PathBuf| {
             if path.is_dir() && !paths.contains(&path) {
                 paths.push(path);
@@ -105,9 +113,8 @@ impl Store {
             add(projects.join(name));
         }
         // Versions of the CLI differ in the hash behind a long name.
-        for (text, prefix) in
-            texts.iter().filter_map(|text| Some((text, project_folder_prefix(text)?)))
-        {
+        for text in &texts {
+            let Some(prefix) = project_folder_prefix(text) else { continue };
             for folder in subfolders(&projects)? {
                 let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 if name.starts_with(&prefix) && has_session_of(&folder, text) {

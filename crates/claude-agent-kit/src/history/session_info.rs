@@ -12,6 +12,7 @@ use super::project::Located;
 use super::{Store, errors, file, time};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::small_file;
 
 /// The longest title in `custom-title.json` that is shown, in characters.
 const MAX_TITLE: usize = 200;
@@ -129,5 +130,5 @@ fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {
 /// broken one counts as absent, as it does for the CLI.
 pub(super) fn sidecar(path: &Path) -> Option<Value> {
     let bytes: io::Result<Option<Vec<u8>>> = file::read_sidecar(path);
-    serde_json::from_slice(&bytes.ok()??).ok()
+    small_file::parse_json(&bytes.ok()??).ok()
 }

@@ -16,6 +16,7 @@ use super::source::{READ_BYTES, Source, Span, SpanReader};
 use crate::content::Content;
 use crate::error::Result;
 use crate::id::{AgentId, ToolUseId};
+use crate::list;
 use crate::tasks::{self, BlockingTask};
 
 /// A message of a stored conversation.
@@ -69,7 +70,7 @@ impl Places {
     /// Takes some of the entries of the index.
     pub(super) fn entries(index: Arc<Index>, entries: &[EntryRef]) -> Self {
         let position = |entry: &EntryRef| u32::try_from(entry.index()).unwrap_or(u32::MAX);
-        Self::Entries(index, entries.iter().map(position).collect())
+        Self::Entries(index, list::map(entries, &position))
     }
 
     fn len(&self) -> usize {

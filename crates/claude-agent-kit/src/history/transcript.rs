@@ -272,10 +272,11 @@ fn decode(
     cancel: &CancelFlag,
 ) -> Result<Vec<HistoryMessage>> {
     let mut reader = SpanReader::default();
-    let decode = |message: &MessageRef| {
+    let mut decoded = Vec::with_capacity(messages.len());
+    for message in messages {
         cancel.check()?;
         let span = Span::from(*message).shifted(start);
-        Ok(stream::message(reader.decode(source, span)?, span, &Parents::default()))
-    };
-    messages.iter().map(decode).collect()
+        decoded.push(stream::message(reader.decode(source, span)?, span, &Parents::default()));
+    }
+    Ok(decoded)
 }

@@ -428,23 +428,26 @@ impl<E: HookEvent> sealed::Encode<E> for HookResponse<E> {
         if specific != E::Specific::default() {
             output.specific = specific.into_wire();
         }
-        output.deny_if_stopped(event);
-        // The CLI reads nothing else of an asynchronous response: a denial beside it would be lost.
-        if let Some(timeout) = self.run_async
-            && output == HookOutput::default()
-        {
-            output.is_async = Some(true);
-            output.async_timeout = Some(milliseconds(timeout));
-        }
-        // Most responses are empty, and the CLI waits for them.
-        let json = if output == HookOutput::default() {
-            Json::from_text("{}")
-        } else {
-            Json::from_serialize(&output)
-        };
-        let json = json.map_err(|error| error.to_string())?;
-        Ok(EncodedResponse { json, dropped: Vec::new() })
+        encode(output, self.run_async, event)
     }
+}
+
+/// Encodes the response of any event.
+fn encode(
+    mut output: HookOutput,
+    run_async: Option<Duration>,
+    event: &str,
+) -> Result<EncodedResponse, String> {
+    output.deny_if_stopped(event);
+    let mut json = Json::from_serialize(&output);
+    // The CLI reads nothing else of an asynchronous response: a denial beside it would be lost.
+    if let (Some(timeout), Ok("{}")) = (run_async, json.as_ref().map(Json::text)) {
+        output.is_async = Some(true);
+        output.async_timeout = Some(milliseconds(timeout));
+        json = Json::from_serialize(&output);
+    }
+    let json = json.map_err(|error| error.to_string())?;
+    Ok(EncodedResponse { json, dropped: Vec::new() })
 }
 
 pub(super) fn milliseconds(time: Duration) -> Number {

@@ -13,8 +13,12 @@ pub(super) fn add(value: &str, forms: &mut Vec<String>) {
         encode(text, forms);
     }
     // A key of several lines is printed line by line.
-    let lines = value.lines().map(str::trim).filter(|line| line.len() < value.len());
-    forms.extend(lines.filter(|line| is_long_enough(line)).map(str::to_owned));
+    for line in value.lines() {
+        let line = line.trim();
+        if line.len() < value.len() && is_long_enough(line) {
+            forms.push(line.to_owned());
+        }
+    }
 }
 
 /// Adds a text as it is, as JSON, URL-encoded and in base64.
@@ -42,7 +46,11 @@ fn url_encoded(text: &str, kept: &[u8], blank: &str) -> String {
             _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => {
                 encoded.push(char::from(byte));
             }
-            _ => encoded.extend(['%', hex_digit(byte >> 4), hex_digit(byte & 15)]),
+            _ => {
+                encoded.push('%');
+                encoded.push(hex_digit(byte >> 4));
+                encoded.push(hex_digit(byte & 15));
+            }
         }
     }
     encoded
@@ -67,9 +75,9 @@ fn base64(bytes: &[u8], last_two: [u8; 2]) -> String {
     for chunk in bytes.chunks(3) {
         let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or_default());
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        let digits = [digit(bits >> 18), digit(bits >> 12), digit(bits >> 6), digit(bits)];
-        encoded.extend(digits.into_iter().take(chunk.len() + 1));
-        encoded.extend(std::iter::repeat_n('=', 3 - chunk.len()));
+        for (at, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            encoded.push(if at <= chunk.len() { digit(bits >> shift) } else { '=' });
+        }
     }
     encoded
 }

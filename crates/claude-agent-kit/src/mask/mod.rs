@@ -104,8 +104,11 @@ impl Mask {
                 continue;
             }
             if name.ends_with("HEADERS") {
-                let values = value.lines().filter_map(|line| line.split_once(':'));
-                secrets.extend(values.map(|(_, value)| value.trim().to_owned()));
+                for line in value.lines() {
+                    if let Some((_, value)) = line.split_once(':') {
+                        secrets.push(value.trim().to_owned());
+                    }
+                }
             }
             secrets.push(value);
         }
@@ -126,7 +129,9 @@ impl Mask {
         let mut places = Vec::new();
         let open = self.search().find(text, &mut places);
         tokens::find(text, 0, false, &mut places);
-        places.extend((open > 0).then_some(text.len() - open..text.len()));
+        if open > 0 {
+            places.push(text.len() - open..text.len());
+        }
         render(text, 0..text.len(), places)
     }
 

@@ -3,7 +3,6 @@
 //! The cost is linear in the text, whatever the patterns are: for each position only the longest
 //! pattern that ends there is reported, because it covers the others.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 /// A trie of the patterns. Node 0 is the root; as a child or sibling it means "none".
@@ -70,8 +69,10 @@ impl Search {
 
     /// Finds the suffixes, shallow nodes first: those of deeper ones depend on them.
     fn link(&mut self) {
-        let mut queue = VecDeque::from([0]);
-        while let Some(node) = queue.pop_front() {
+        let mut queue = vec![0];
+        let mut next = 0;
+        while let Some(node) = queue.get(next).copied() {
+            next += 1;
             let mut child = self.nodes[node as usize].child;
             while child != 0 {
                 let Node { byte, sibling, .. } = self.nodes[child as usize];
@@ -82,7 +83,7 @@ impl Search {
                     found.suffix = suffix;
                     found.ends = found.ends.max(ends);
                 }
-                queue.push_back(child);
+                queue.push(child);
                 child = sibling;
             }
         }

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// `inside` means that a token began before `from` and had not ended there.
 pub(super) fn find(text: &str, from: usize, inside: bool, places: &mut Vec<Range<usize>>) {
     if inside {
-        places.extend(Some(0..end_of_token(text, from)).filter(|token| !token.is_empty()));
+        add(0..end_of_token(text, from), places);
     }
     let mut end = 0;
     for (at, _) in text.match_indices("sk-ant-") {
@@ -19,6 +19,12 @@ pub(super) fn find(text: &str, from: usize, inside: bool, places: &mut Vec<Range
     }
     for name in ["bearer", "x-api-key"] {
         find_after(text, name, places);
+    }
+}
+
+fn add(token: Range<usize>, places: &mut Vec<Range<usize>>) {
+    if !token.is_empty() {
+        places.push(token);
     }
 }
 
@@ -35,7 +41,7 @@ fn find_after(text: &str, name: &str, places: &mut Vec<Range<usize>>) {
         from += gap;
         if from >= end {
             end = end_of_token(text, from);
-            places.extend(Some(from..end).filter(|token| !token.is_empty()));
+            add(from..end, places);
         }
     }
 }

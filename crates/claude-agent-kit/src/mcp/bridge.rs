@@ -3,13 +3,13 @@
 //! The session machine limits how many messages are handled at a time. Each is passed to its server
 //! with a timeout; a panic, an error or a cancellation ends it.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claude_wire::Map;
 use claude_wire::control::McpMessage;
 use claude_wire::id::SessionId;
 use claude_wire::launch::{Problem, Settings};
@@ -19,6 +19,7 @@ use super::names::{self, NAME};
 use super::{Incoming, McpClient, McpContext, Reply};
 use crate::callback::{CallResult, CallbackRun, CancelToken};
 use crate::commands::CommandSender;
+use crate::list;
 
 /// An in-process server, which serves any number of sessions.
 pub(crate) trait Server: fmt::Debug + Send + Sync {
@@ -52,7 +53,7 @@ pub(crate) struct Servers {
     /// The servers of the options, with unique names.
     offered: Vec<(String, Arc<dyn Server>)>,
     /// The connections of this session.
-    connected: HashMap<String, Connected>,
+    connected: Map<Connected>,
 }
 
 #[derive(Clone)]
@@ -71,8 +72,8 @@ impl Servers {
         self.offered.retain(|(other, _)| other != name);
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        self.offered.iter().map(|(name, _)| name.clone())
+    pub(crate) fn names(&self) -> Vec<String> {
+        list::map(&self.offered, &|(name, _)| name.clone())
     }
 
     /// Returns the problems of all servers.
@@ -90,24 +91,25 @@ impl Servers {
             if settings.mcp_servers.iter().any(|(other, _)| other == name) {
                 reasons.push(format!("two servers are named {name:?}; help: rename one of them"));
             }
-            let own = server.problems().into_iter();
-            reasons.extend(own.map(|reason| format!("server {name:?}: {reason}")));
+            for reason in server.problems() {
+                reasons.push(format!("server {name:?}: {reason}"));
+            }
         }
-        reasons.extend(self.unreachable_tools());
-        reasons.into_iter().map(|reason| Problem::new(&["mcp"], reason)).collect()
+        reasons.append(&mut self.unreachable_tools());
+        list::map(&reasons, &|reason| Problem::new(&["mcp"], reason.as_str()))
     }
 
     /// Returns the problems of tools that the model would not be offered, or whose names collide.
     fn unreachable_tools(&self) -> Vec<String> {
         let mut reasons = Vec::new();
-        let mut taken: HashMap<String, &str> = HashMap::new();
+        let mut taken: Map<&str> = Map::new();
         for (name, server) in &self.offered {
             for tool in server.tools() {
                 if let Some(reason) = names::never_offered(name, &tool) {
                     reasons.push(format!("tool {tool:?} of server {name:?}: {reason}"));
                 }
                 let whole = names::whole(name, &tool);
-                if let Some(other) = taken.insert(whole.clone(), name)
+                if let Some(other) = taken.insert(whole.as_str(), name)
                     && other != name
                 {
                     reasons.push(format!(
@@ -126,7 +128,7 @@ impl Servers {
             let client = McpClient::new(name, commands.clone());
             let connection = server.connect(&client);
             let connected = Connected { connection, client, limit: server.limit() };
-            self.connected.insert(name.clone(), connected);
+            self.connected.insert(name.as_str(), connected);
         }
         self
     }
@@ -190,6 +192,6 @@ async fn guarded(
 
 impl fmt::Debug for Servers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
+        self.names().fmt(f)
     }
 }

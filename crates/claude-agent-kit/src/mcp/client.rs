@@ -1,13 +1,12 @@
 //! The client of an in-process MCP server.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use claude_wire::control::{HostRequest, McpMessage};
 use claude_wire::session::Event;
-use claude_wire::{Extra, Json};
+use claude_wire::{Extra, Json, Map};
 use tokio::sync::oneshot;
 
 use crate::commands::{CommandSender, DriverGone};
@@ -30,7 +29,7 @@ pub struct McpClient {
 #[derive(Debug, Default)]
 struct Requests {
     last: u64,
-    pending: HashMap<String, oneshot::Sender<Json>>,
+    pending: Map<oneshot::Sender<Json>>,
 }
 
 impl McpClient {
@@ -138,7 +137,7 @@ impl McpClient {
         }
         requests.last += 1;
         let id = format!("kit-{}", requests.last);
-        requests.pending.insert(id.clone(), sender);
+        requests.pending.insert(id.as_str(), sender);
         Ok((id, receiver))
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use claude_wire::{Extra, Json};
 
+use crate::list;
+
 /// An MCP server that the CLI starts as a process and communicates with over stdin and stdout.
 ///
 /// ```
@@ -179,7 +181,7 @@ impl From<RemoteServer> for Json {
             config.set("headers", &server.headers);
         }
         if !server.policies.is_empty() {
-            let policies: Vec<Self> = server.policies.iter().map(policy).collect();
+            let policies = list::map(&server.policies, &policy);
             config.set("tools", Self::from_serialize(&policies).unwrap_or_default());
         }
         with(config, &server.more)
@@ -225,7 +227,11 @@ impl fmt::Debug for RemoteServer {
 }
 
 fn names(fields: &Extra) -> Vec<&str> {
-    fields.iter().map(|(name, _)| name).collect()
+    let mut names = Vec::new();
+    for (name, _) in fields.iter() {
+        names.push(name);
+    }
+    names
 }
 
 #[cfg(test)]

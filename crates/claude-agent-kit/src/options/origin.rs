@@ -1,6 +1,5 @@
 //! The sources of option values.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use claude_wire::launch;
 
 use super::Options;
 use super::layers::TABLE;
+use crate::list;
 use crate::mask::Mask;
 use crate::sort;
 
@@ -53,38 +53,39 @@ impl fmt::Display for Source {
     }
 }
 
-/// The sources of each option that was set; if several were combined, the lowest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Origins(HashMap<&'static str, Vec<Source>>);
+/// The sources of each option that was set; if several were combined, the lowest first. A vector,
+/// because few options are set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origins(Vec<(&'static str, Vec<Source>)>);
 
 impl Origins {
     pub(crate) fn replace(&mut self, option: &'static str, source: Source) {
-        self.0.insert(option, vec![source]);
+        self.remove(option);
+        self.0.push((option, vec![source]));
     }
 
     pub(crate) fn add(&mut self, option: &'static str, source: Source) {
-        let sources = self.0.entry(option).or_default();
-        if sources.last() != Some(&source) {
-            sources.push(source);
+        match self.position(option) {
+            Some(at) if self.0[at].1.last() == Some(&source) => {}
+            Some(at) => self.0[at].1.push(source),
+            None => self.0.push((option, vec![source])),
         }
     }
 
-    pub(crate) fn replace_all(
-        &mut self,
-        option: &'static str,
-        sources: impl IntoIterator<Item = Source>,
-    ) {
-        self.0.insert(option, sources.into_iter().collect());
-    }
-
     /// Removes the sources of an option that is no longer set.
-    pub(crate) fn remove(&mut self, option: &'static str) {
-        self.0.remove(option);
+    pub(crate) fn remove(&mut self, option: &str) {
+        if let Some(at) = self.position(option) {
+            self.0.swap_remove(at);
+        }
     }
 
     /// Returns the sources of an option; empty if it is not set.
     pub(crate) fn of(&self, option: &str) -> &[Source] {
-        self.0.get(option).map_or(&[], Vec::as_slice)
+        self.position(option).map_or(&[], |at| &self.0[at].1)
+    }
+
+    fn position(&self, option: &str) -> Option<usize> {
+        self.0.iter().position(|(name, _)| *name == option)
     }
 
     /// The sources of an option that are not the builder.
@@ -113,13 +114,14 @@ impl Options {
     /// ```
     pub fn explain(&self) -> Explanation {
         let mask = Mask::new(launch::secrets(&self.settings));
-        let given = TABLE.iter().filter(|row| !self.origins.of(row.name).is_empty());
-        let mut lines: Vec<Line> = given
-            .map(|row| {
+        let mut lines: Vec<Line> = Vec::new();
+        for row in TABLE {
+            let sources = self.origins.of(row.name);
+            if !sources.is_empty() {
                 let value = mask.apply(&row.show(self)).into_owned();
-                (row.name, value, self.origins.of(row.name).to_vec())
-            })
-            .collect();
+                lines.push((row.name, value, sources.to_vec()));
+            }
+        }
         sort::sort_by_key(&mut lines, |(name, ..)| *name);
         Explanation { lines }
     }
@@ -144,7 +146,7 @@ impl Explanation {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, value, sources) in self.iter() {
-            let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+            let sources = list::map(sources, &ToString::to_string);
             writeln!(f, "{name} = {value} ({})", sources.join(", "))?;
         }
         Ok(())

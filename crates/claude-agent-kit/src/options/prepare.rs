@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use claude_wire::content::Content;
 use claude_wire::control::Initialize;
-use claude_wire::launch::{self, CommandLine, Form, Limits, Origin, Problem, Secret, command_line};
+use claude_wire::launch::{self, CommandLine, Form, Limits, Origin, Problem, command_line};
 use claude_wire::session::{QueryLimits, SessionLimits};
 
 use super::settings_file::inline_settings_for_sandbox;
 use super::{HostOptions, Options, extra_disallowed_tools, warnings};
 use crate::approval::ApprovalPolicy;
 use crate::error::{Error, ErrorKind, Result};
+use crate::list;
 use crate::prompt::Prompt;
 use crate::warning::{Warning, WarningCode};
 
@@ -65,11 +66,11 @@ fn prepare_in(
     environment: &HostEnvironment,
 ) -> Result<Prepared> {
     let mut problems = limits(&options.host);
-    problems.extend(options.host.callbacks.problems());
+    problems.append(&mut options.host.callbacks.problems());
     problems.extend(user_problem(&options.host, cfg!(unix)));
-    problems.extend(store_problems(options));
+    problems.append(&mut store_problems(options));
     problems.extend(options.host.callbacks.approvals.as_ref().and_then(ApprovalPolicy::problem));
-    problems.extend(options.host.callbacks.servers.problems(&options.settings));
+    problems.append(&mut options.host.callbacks.servers.problems(&options.settings));
     let form = form(options, prompt, environment.limits, &mut problems);
     let mut settings = options.settings.clone();
     inline_settings_for_sandbox(&mut settings, &mut problems);
@@ -101,10 +102,12 @@ fn prepare_in(
         .host
         .background_ceiling
         .unwrap_or_else(|| milliseconds(CEILING_VARIABLE, default_ceiling));
+    let mut secrets = launch::secrets(&settings);
+    add_runtime_values(options, &mut secrets);
     Ok(Prepared {
         initialize: (form == Form::Session)
             .then(|| Box::new(launch::initialize(&options.settings))),
-        secrets: launch::secrets(&settings).into_iter().chain(runtime_values(options)).collect(),
+        secrets,
         command,
         warnings,
         initialize_timeout,
@@ -112,11 +115,13 @@ fn prepare_in(
     })
 }
 
-/// Returns the values in the arguments of the runtime of the CLI, which may be secrets.
-fn runtime_values(options: &Options) -> impl Iterator<Item = String> {
-    let values = options.host.runtime.arguments.iter().map(Secret::expose);
-    let values = values.filter_map(|entry| entry.split_once('='));
-    values.map(|(_, value)| value.to_owned())
+/// Adds the values in the arguments of the runtime of the CLI, which may be secrets.
+fn add_runtime_values(options: &Options, secrets: &mut Vec<String>) {
+    for argument in &options.host.runtime.arguments {
+        if let Some((_, value)) = argument.expose().split_once('=') {
+            secrets.push(value.to_owned());
+        }
+    }
 }
 
 /// The smallest limit of a line: large enough for the handshake response of a CLI without plugins.
@@ -307,7 +312,7 @@ fn invalid(options: &Options, mut problems: Vec<Problem>) -> Error {
     for problem in &mut problems {
         name_sources(options, problem);
     }
-    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let texts = list::map(&problems, &ToString::to_string);
     Error::new(ErrorKind::InvalidOptions, format!("invalid options: {}", enumerated(&texts)))
         .with(|facts| facts.problems = problems)
 }
@@ -317,9 +322,11 @@ pub(crate) fn enumerated(problems: &[String]) -> String {
     match problems {
         [one] => one.clone(),
         several => {
-            let numbered =
-                several.iter().zip(1..).map(|(text, number)| format!("({number}) {text}"));
-            numbered.collect::<Vec<_>>().join("; ")
+            let mut numbered = Vec::with_capacity(several.len());
+            for text in several {
+                numbered.push(format!("({}) {text}", numbered.len() + 1));
+            }
+            numbered.join("; ")
         }
     }
 }
@@ -328,8 +335,10 @@ pub(crate) fn enumerated(problems: &[String]) -> String {
 fn name_sources(options: &Options, problem: &mut Problem) {
     let mut places = Vec::new();
     for option in &problem.options {
-        let sources: Vec<String> =
-            options.origins.not_from_builder(option).map(ToString::to_string).collect();
+        let mut sources = Vec::new();
+        for source in options.origins.not_from_builder(option) {
+            sources.push(source.to_string());
+        }
         if !sources.is_empty() {
             places.push(format!("`{option}` comes from {}", sources.join(", ")));
         }

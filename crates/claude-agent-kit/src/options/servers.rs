@@ -42,7 +42,7 @@ impl Options {
             }
             ServerKind::InProcess(server) => self.host.callbacks.servers.add(name, server),
         }
-        self.change(|host| host.needs.servers = host.callbacks.servers.names().collect())
+        self.change(|host| host.needs.servers = host.callbacks.servers.names())
     }
 
     /// Sets files that configure further MCP servers, in the format of the CLI. Replaces earlier files,

@@ -1,11 +1,11 @@
 //! The operating-system user that the CLI runs as.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::list;
 use crate::process::{Spec, UserIds};
 use crate::tasks::BoxFuture;
 use crate::transport::{Output, output};
@@ -83,12 +83,15 @@ async fn number(name: &str, which: &str) -> Result<u32> {
         return Err(unknown("not a valid user name".to_owned()));
     }
     let Some(id) = ID.iter().map(Path::new).find(|path| path.is_file()) else {
-        return Err(unknown(format!("none of {} exists", ID.join(", "))));
+        return Err(unknown(format!(
+            "none of {} exists",
+            list::map(&ID, &ToString::to_string).join(", ")
+        )));
     };
     let spec = Spec {
         program: id.to_owned(),
         arguments: [which, "--", name].map(Into::into).into(),
-        environment: BTreeMap::new(),
+        environment: Vec::new(),
         directory: Some("/".into()),
         user: None,
         die_with_parent: true,

@@ -10,28 +10,35 @@ use crate::warning::{Warning, WarningCode};
 
 /// Returns the warnings about valid options.
 pub(super) fn of(options: &Options, command: &CommandLine) -> Vec<Warning> {
-    let by_transport = ignored_with_transport(&options.host);
-    let ignored = command.ignored.iter().copied().chain(by_transport).map(ignored);
-    ignored
-        .chain(shadowed(options))
-        .chain(ineffective_rules(options))
-        .chain(unmirrored_checkpoints(options))
-        .collect()
+    let mut warnings = Vec::new();
+    for (option, other) in command.ignored.iter().copied() {
+        warnings.push(ignored(option, other));
+    }
+    ignored_with_transport(&options.host, &mut warnings);
+    shadowed(options, &mut warnings);
+    ineffective_rules(options, &mut warnings);
+    unmirrored_checkpoints(options, &mut warnings);
+    warnings
 }
 
-/// Returns the options that are ignored with a custom transport.
-fn ignored_with_transport(host: &HostOptions) -> Vec<(&'static str, &'static str)> {
+/// Warns about options that are ignored with a custom transport.
+fn ignored_with_transport(host: &HostOptions, warnings: &mut Vec<Warning>) {
     if host.transport.is_none() {
-        return Vec::new();
+        return;
     }
     let runtime = host.runtime.executable.is_some() || !host.runtime.arguments.is_empty();
-    [("cli_path", host.cli_path.is_some()), ("executable", runtime), ("user", host.user.is_some())]
-        .into_iter()
-        .filter_map(|(option, given)| given.then_some((option, "transport")))
-        .collect()
+    for (option, is_given) in [
+        ("cli_path", host.cli_path.is_some()),
+        ("executable", runtime),
+        ("user", host.user.is_some()),
+    ] {
+        if is_given {
+            warnings.push(ignored(option, "transport"));
+        }
+    }
 }
 
-fn ignored((option, other): (&'static str, &'static str)) -> Warning {
+fn ignored(option: &'static str, other: &'static str) -> Warning {
     let message = format!(
         "`{option}` is ignored because `{other}` takes precedence; help: remove one of them"
     );
@@ -40,27 +47,26 @@ fn ignored((option, other): (&'static str, &'static str)) -> Warning {
 }
 
 /// Warns that the store does not have the checkpoints of files.
-fn unmirrored_checkpoints(options: &Options) -> Option<Warning> {
+fn unmirrored_checkpoints(options: &Options, warnings: &mut Vec<Warning>) {
     if options.host.store.is_none() || !options.settings.file_checkpointing {
-        return None;
+        return;
     }
     let message = "checkpoints of files are not sent to the store: files can be rewound only on the machine \
                    of this run; help: remove `file_checkpointing` if the session continues elsewhere";
     let warning = Warning::new(WarningCode::NotStored, message);
-    Some(warning.with(|facts| facts.options = vec!["store", "file_checkpointing"]))
+    warnings.push(warning.with(|facts| facts.options = vec!["store", "file_checkpointing"]));
 }
 
 /// Warns about options that decide before the permission callback is called.
-fn shadowed(options: &Options) -> Vec<Warning> {
+fn shadowed(options: &Options, warnings: &mut Vec<Warning>) {
     if !options.host.callbacks.has_can_use_tool() {
-        return Vec::new();
+        return;
     }
     let warning = |option: &'static str, message: String| {
         Warning::new(WarningCode::PermissionCallbackShadowed, message)
             .with(|facts| facts.options = vec![option, "can_use_tool"])
     };
     let settings = &options.settings;
-    let mut warnings = Vec::new();
     if settings.permission_mode == Some(PermissionMode::BypassPermissions) {
         let message = "`can_use_tool` is never called because `permission_mode` allows every tool; help: \
                        choose another permission mode";
@@ -71,12 +77,12 @@ fn shadowed(options: &Options) -> Vec<Warning> {
                        `permission_prompts`";
         warnings.push(warning("permission_prompts", message.to_owned()));
     }
-    let bare: Vec<&str> = settings
-        .allowed_tools
-        .iter()
-        .map(|rule| rule.trim())
-        .filter(|rule| is_bare(rule))
-        .collect();
+    let mut bare = Vec::new();
+    for rule in &settings.allowed_tools {
+        if is_bare(rule.trim()) {
+            bare.push(rule.trim().to_owned());
+        }
+    }
     if !bare.is_empty() {
         let message = format!(
             "`can_use_tool` is never called for {} because `allowed_tools` allows every use; help: \
@@ -85,7 +91,6 @@ fn shadowed(options: &Options) -> Vec<Warning> {
         );
         warnings.push(warning("allowed_tools", message));
     }
-    warnings
 }
 
 /// Returns whether a rule allows every use of a tool.
@@ -94,20 +99,22 @@ fn is_bare(rule: &str) -> bool {
 }
 
 /// Warns about rules for a whole server that the CLI applies to another one.
-fn ineffective_rules(options: &Options) -> Vec<Warning> {
-    let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
-    let servers: Vec<String> = outside.chain(options.host.callbacks.servers.names()).collect();
-    let rules = options.settings.allowed_tools.iter().map(|rule| rule.trim());
-    let missing = rules.filter_map(|rule| {
-        let server = servers.iter().find(|server| names::is_missed_by(server, rule))?;
+fn ineffective_rules(options: &Options, warnings: &mut Vec<Warning>) {
+    let inside = options.host.callbacks.servers.names();
+    for rule in &options.settings.allowed_tools {
+        let rule = rule.trim();
+        let is_missed = |server: &&str| names::is_missed_by(server, rule);
+        let mut outside = options.settings.mcp_servers.iter().map(|(name, _)| name);
+        let found = outside.find(is_missed);
+        let found = found.or_else(|| inside.iter().map(String::as_str).find(is_missed));
+        let Some(server) = found else { continue };
         let message = format!(
             "the rule `{rule}` of `allowed_tools` does not apply to the MCP server {server:?}: the CLI \
              ends the name of a server at the first `__`; help: use `{rule}__*`"
         );
         let warning = Warning::new(WarningCode::OptionIgnored, message);
-        Some(warning.with(|facts| facts.options = vec!["allowed_tools"]))
-    });
-    missing.collect()
+        warnings.push(warning.with(|facts| facts.options = vec!["allowed_tools"]));
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{Permission, ToolRequest};
 use crate::callback::{CallbackContext, CancelToken};
 use crate::error::{Error, ErrorKind, Result};
+use crate::list;
 use crate::lock::lock;
 use crate::panics;
 
@@ -143,7 +144,7 @@ impl PermissionInbox {
     /// when a page is reloaded. Requests that [`next`](Self::next) has returned are included.
     pub fn pending(&self) -> Vec<ToolRequest> {
         let state = lock(&self.0.0.state);
-        state.pending.iter().map(|(_, pending)| pending.request.clone()).collect()
+        list::map(&state.pending, &|(_, pending)| pending.request.clone())
     }
 
     /// Answers a request. Of several answers to one request the first counts.

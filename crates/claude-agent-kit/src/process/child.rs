@@ -85,10 +85,12 @@ fn command(spec: &Spec) -> Command {
     command
         .args(&spec.arguments)
         .env_clear()
-        .envs(&spec.environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    for (name, value) in &spec.environment {
+        command.env(name, value);
+    }
     if let Some(directory) = &spec.directory {
         command.current_dir(directory);
     }

@@ -1,14 +1,16 @@
 //! Finds the descendants of a process through `/proc`.
 
-use std::collections::HashMap;
 use std::fs;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
+use crate::sort;
+
 /// A snapshot of all processes. One scan serves every SIGKILL that is due.
 pub(super) struct ProcessTable {
-    children: HashMap<u32, Vec<Entry>>,
+    /// Sorted by their parents.
+    processes: Vec<Entry>,
 }
 
 #[derive(Clone, Copy)]
@@ -32,28 +34,37 @@ impl ProcessTable {
     pub(super) fn scan() -> Self {
         #[cfg(test)]
         SCANS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let mut children = HashMap::<u32, Vec<Entry>>::new();
+        let mut processes = Vec::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
             if let Some(entry) = process.and_then(Entry::read) {
-                children.entry(entry.parent).or_default().push(entry);
+                processes.push(entry);
             }
         }
-        Self { children }
+        sort::sort_by_key(&mut processes, |entry| entry.parent);
+        Self { processes }
     }
 
     /// Returns all descendants of `root`. The CLI runs tools in their own sessions, which a signal to its
     /// process group does not reach.
     pub(super) fn below(&self, root: u32) -> Descendants {
-        let children = |process: u32| self.children.get(&process).into_iter().flatten().copied();
-        let mut found: Vec<Entry> = children(root).collect();
+        let mut found = self.children(root).to_vec();
+        let mut held = Vec::new();
         let mut next = 0;
-        while let Some(entry) = found.get(next) {
-            let process = entry.process;
+        while let Some(entry) = found.get(next).copied() {
             next += 1;
-            found.extend(children(process));
+            found.extend_from_slice(self.children(entry.process));
+            if let Some(descendant) = Descendant::hold(entry) {
+                held.push(descendant);
+            }
         }
-        Descendants(found.into_iter().filter_map(Descendant::hold).collect())
+        Descendants(held)
+    }
+
+    fn children(&self, process: u32) -> &[Entry] {
+        let start = self.processes.partition_point(|entry| entry.parent < process);
+        let count = self.processes[start..].partition_point(|entry| entry.parent == process);
+        &self.processes[start..start + count]
     }
 }
 

@@ -18,7 +18,6 @@ mod spawn;
 mod starter;
 mod wake;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
@@ -26,6 +25,7 @@ use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
 use std::task::Waker;
+use std::thread;
 use std::time::Instant;
 
 use claude_wire::session::{GracePeriods, ShutdownStep};
@@ -46,7 +46,7 @@ pub(crate) struct Spec {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
     /// The whole environment; nothing else is inherited.
-    pub(crate) environment: BTreeMap<OsString, OsString>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
     /// The working directory. Default: the host's.
     pub(crate) directory: Option<PathBuf>,
     /// The user to run as. Default: the host's.
@@ -229,18 +229,28 @@ fn lost() -> io::Error {
     io::Error::other("the reaper thread has ended")
 }
 
+/// Starts a thread. The code of a thread is compiled for each type of closure; boxed ones share it.
+fn start_thread(name: &str, run: Box<dyn FnOnce() + Send>) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(run)?;
+    Ok(())
+}
+
 /// Runs host code, such as a waker of its executor. A panic must not end a process-wide thread, on which
 /// every session depends.
 fn contain_panic(run: impl FnOnce()) {
     if panics::catch(run).is_err() {
-        // A subscriber of the host may panic as well; that panic is discarded.
-        let report = || {
-            tracing::error!(
-                "a waker panicked; other tasks waiting for the same process may not be woken"
-            );
-        };
-        drop(panics::catch(report));
+        report_panic();
     }
+}
+
+fn report_panic() {
+    // A subscriber of the host may panic as well; that panic is discarded.
+    let report = || {
+        tracing::error!(
+            "a waker panicked; other tasks waiting for the same process may not be woken"
+        );
+    };
+    drop(panics::catch(report));
 }
 
 #[cfg(test)]

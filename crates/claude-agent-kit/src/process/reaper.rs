@@ -1,11 +1,9 @@
 //! The reaper thread.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use claude_wire::session::{GracePeriods, ShutdownStep};
@@ -18,7 +16,9 @@ use super::due::DueTimes;
 use super::managed_child::ManagedChild;
 use super::starter::Starters;
 use super::wake::Wake;
-use super::{Ended, Handle, Process, Spec, Started, contain_panic};
+use super::{Ended, Handle, Process, Spec, Started, contain_panic, start_thread};
+use crate::id_map::IdMap;
+use crate::lock::lock;
 
 /// The polling interval for children whose exit the system does not report.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -34,11 +34,14 @@ pub(super) struct Reaper {
 /// A handle to the reaper thread.
 #[derive(Clone)]
 pub(super) struct Orders {
-    sender: mpsc::Sender<Order>,
+    inbox: Inbox,
     wake: Wake,
     /// The ID of the process that owns the thread.
     host: u32,
 }
+
+/// The orders that the thread has not taken yet, in order.
+type Inbox = Arc<Mutex<Vec<Order>>>;
 
 enum Order {
     Adopt {
@@ -101,11 +104,11 @@ impl Reaper {
 
     fn start_thread(host: u32) -> io::Result<Self> {
         let wake = Wake::new()?;
-        let (sender, inbox) = mpsc::channel();
-        let orders = Orders { sender, wake: wake.clone(), host };
+        let inbox = Inbox::default();
+        let orders = Orders { inbox: inbox.clone(), wake: wake.clone(), host };
         let starters = Arc::new(Starters::new(orders.clone()));
         let thread = ReaperThread::new(inbox, wake, starters.clone());
-        thread::Builder::new().name("claude-reaper".to_owned()).spawn(move || thread.run())?;
+        start_thread("claude-reaper", Box::new(move || thread.run()))?;
         Ok(Self { orders, starters, in_fork: OnceLock::new() })
     }
 
@@ -158,7 +161,8 @@ impl Orders {
 
     fn send(&self, order: Order) {
         // A forked process has its parent's handles, but not the thread.
-        if self.host == std::process::id() && self.sender.send(order).is_ok() {
+        if self.host == std::process::id() {
+            lock(&self.inbox).push(order);
             self.wake.up();
         }
     }
@@ -166,38 +170,38 @@ impl Orders {
 
 /// The state of the reaper thread.
 struct ReaperThread {
-    inbox: mpsc::Receiver<Order>,
+    inbox: Inbox,
     wake: Wake,
     starters: Arc<Starters>,
-    children: HashMap<u64, ManagedChild>,
+    children: IdMap<Box<ManagedChild>>,
     epoch: Instant,
     /// The next shutdown step of each child; a child has at most one.
     steps: DueTimes,
     /// Children killed in this round. They share one scan of `/proc`.
     kills: Vec<u64>,
     /// Children whose exit is found by polling, and when to poll them.
-    polled: HashSet<u64>,
+    polled: IdMap<()>,
     poll_at: Instant,
     alarms: DueTimes,
     /// The wakers of the alarms, by ID.
-    alarm_wakers: HashMap<u64, Waker>,
+    alarm_wakers: IdMap<Waker>,
     starters_at: Option<Instant>,
 }
 
 impl ReaperThread {
-    fn new(inbox: mpsc::Receiver<Order>, wake: Wake, starters: Arc<Starters>) -> Self {
+    fn new(inbox: Inbox, wake: Wake, starters: Arc<Starters>) -> Self {
         Self {
             inbox,
             wake,
             starters,
-            children: HashMap::new(),
+            children: IdMap::default(),
             epoch: Instant::now(),
             steps: DueTimes::default(),
             kills: Vec::new(),
-            polled: HashSet::new(),
+            polled: IdMap::default(),
             poll_at: Instant::now(),
             alarms: DueTimes::default(),
-            alarm_wakers: HashMap::new(),
+            alarm_wakers: IdMap::default(),
             starters_at: None,
         }
     }
@@ -209,24 +213,24 @@ impl ReaperThread {
             self.wake.wait(self.deadline(), &mut exited);
             #[cfg(test)]
             ROUNDS.fetch_add(1, Ordering::Relaxed);
-            loop {
-                match self.inbox.try_recv() {
-                    // The host never closes the other end.
-                    Ok(Order::Quit) | Err(mpsc::TryRecvError::Disconnected) => return,
-                    Ok(order) => self.obey(order),
-                    Err(mpsc::TryRecvError::Empty) => break,
+            for order in self.take_orders() {
+                match order {
+                    Order::Quit => return,
+                    order => self.obey(order),
                 }
             }
             let now = Instant::now();
-            if !self.polled.is_empty() && self.poll_at <= now {
+            if self.polled.len() > 0 && self.poll_at <= now {
                 self.poll_at = now + POLL_INTERVAL;
-                exited.extend(&self.polled);
+                exited.extend_from_slice(self.polled.ids());
             }
-            exited.drain(..).for_each(|id| self.reap(id, now));
+            for id in std::mem::take(&mut exited) {
+                self.reap(id, now);
+            }
             let elapsed = now.saturating_duration_since(self.epoch);
             while let Some((at, id)) = self.alarms.first().filter(|(at, _)| *at <= elapsed) {
                 self.alarms.remove(at, id);
-                if let Some(waker) = self.alarm_wakers.remove(&id) {
+                if let Some(waker) = self.alarm_wakers.remove(id) {
                     contain_panic(|| waker.wake());
                 }
             }
@@ -237,17 +241,21 @@ impl ReaperThread {
         }
     }
 
+    fn take_orders(&self) -> Vec<Order> {
+        std::mem::take(&mut *lock(&self.inbox))
+    }
+
     fn deadline(&self) -> Option<Instant> {
         // What is beyond the range of the clock is never due.
         let first = |due: &DueTimes| self.epoch.checked_add(due.first()?.0);
         let (alarm, step) = (first(&self.alarms), first(&self.steps));
-        let poll = (!self.polled.is_empty()).then_some(self.poll_at);
+        let poll = (self.polled.len() > 0).then_some(self.poll_at);
         [alarm, step, poll, self.starters_at].into_iter().flatten().min()
     }
 
     /// Reports the exit of a child and removes it.
     fn reap(&mut self, id: u64, now: Instant) {
-        let Some(child) = self.children.get_mut(&id) else { return };
+        let Some(child) = self.children.get_mut(id) else { return };
         let ended = match child.child.try_wait() {
             Ok(Some(status)) => Ended::Status(status),
             // The child runs, or it has exited and a debugger holds back its exit, which the kernel would
@@ -257,12 +265,14 @@ impl ReaperThread {
             // No such child: the host ignores SIGCHLD, or has already waited for it.
             Err(_) => Ended::Unknown,
         };
-        if let Some(child) = self.children.remove(&id) {
-            self.forget_step(id, &child);
+        if let Some(child) = self.children.remove(id) {
+            if let Some(at) = child.deadline() {
+                self.steps.remove(at, id);
+            }
             if let Some(watch) = &child.watch {
                 self.wake.forget(watch);
             }
-            self.polled.remove(&id);
+            self.polled.remove(id);
             #[cfg(target_os = "linux")]
             self.starters.forget(id);
             child.tell(ended);
@@ -271,31 +281,26 @@ impl ReaperThread {
 
     /// Starts to poll a child.
     fn poll(&mut self, id: u64, now: Instant) {
-        if let Some(watch) = self.children.get_mut(&id).and_then(|child| child.watch.take()) {
+        if let Some(watch) = self.children.get_mut(id).and_then(|child| child.watch.take()) {
             self.wake.forget(&watch);
         }
-        if self.polled.is_empty() {
+        if self.polled.len() == 0 {
             self.poll_at = now + POLL_INTERVAL;
         }
-        self.polled.insert(id);
+        self.polled.insert(id, ());
     }
 
     /// Updates the shutdown state of a child and schedules its next step.
     fn change<T>(&mut self, id: u64, change: impl FnOnce(&mut ManagedChild) -> T) -> Option<T> {
-        let mut child = self.children.remove(&id)?;
-        self.forget_step(id, &child);
-        let changed = change(&mut child);
-        if let Some(at) = child.deadline() {
-            self.steps.insert(at, id);
-        }
-        self.children.insert(id, child);
-        Some(changed)
-    }
-
-    fn forget_step(&mut self, id: u64, child: &ManagedChild) {
+        let child = self.children.get_mut(id)?;
         if let Some(at) = child.deadline() {
             self.steps.remove(at, id);
         }
+        let changed = change(child);
+        if let Some(at) = child.deadline() {
+            self.steps.insert(at, id);
+        }
+        Some(changed)
     }
 
     /// Takes a step of this thread's shutdown sequence, unless it was taken before.
@@ -310,7 +315,9 @@ impl ReaperThread {
             // The owner of the pipe interrupts the turn and closes stdin.
             ShutdownStep::Settle | ShutdownStep::Interrupt | ShutdownStep::CloseStdin => {}
             ShutdownStep::Terminate => {
-                self.children.get_mut(&id).into_iter().for_each(ManagedChild::terminate);
+                if let Some(child) = self.children.get_mut(id) {
+                    child.terminate();
+                }
             }
             ShutdownStep::Kill => self.kills.push(id),
         }
@@ -320,7 +327,7 @@ impl ReaperThread {
     fn take_steps(&mut self, now: Instant) {
         let now = now - self.epoch;
         while let Some((at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
-            match self.children.get(&id).and_then(|child| child.due(now)) {
+            match self.children.get(id).and_then(|child| child.due(now)) {
                 Some(step) => self.step(id, step, now),
                 None => self.steps.remove(at, id),
             }
@@ -331,7 +338,7 @@ impl ReaperThread {
         #[cfg(target_os = "linux")]
         let table = ProcessTable::scan();
         for id in std::mem::take(&mut self.kills) {
-            if let Some(child) = self.children.get_mut(&id) {
+            if let Some(child) = self.children.get_mut(id) {
                 #[cfg(target_os = "linux")]
                 child.kill(&table);
                 #[cfg(not(target_os = "linux"))]
@@ -344,7 +351,7 @@ impl ReaperThread {
         match order {
             Order::Adopt { id, child } => {
                 let is_watched = child.watch.is_some();
-                self.children.insert(id, *child);
+                self.children.insert(id, child);
                 if !is_watched {
                     self.poll(id, Instant::now());
                 }
@@ -361,7 +368,7 @@ impl ReaperThread {
             }
             Order::DropAlarm { id, at } => {
                 self.alarms.remove(at.saturating_duration_since(self.epoch), id);
-                let waker = self.alarm_wakers.remove(&id);
+                let waker = self.alarm_wakers.remove(id);
                 contain_panic(|| drop(waker));
             }
             Order::WatchStarters(at) => self.starters_at = Some(at),
@@ -384,9 +391,10 @@ mod tests {
     #[test]
     fn children_that_are_killed_at_once_share_one_scan() {
         in_fork(|| {
-            let (sender, inbox) = mpsc::channel();
+            let inbox = Inbox::default();
             let wake = Wake::new().unwrap();
-            let orders = Orders { sender, wake: wake.clone(), host: std::process::id() };
+            let host = std::process::id();
+            let orders = Orders { inbox: inbox.clone(), wake: wake.clone(), host };
             let starters = Arc::new(Starters::new(orders.clone()));
             let mut thread = ReaperThread::new(inbox, wake, starters);
             let mut tools = Vec::new();
@@ -400,14 +408,15 @@ mod tests {
                 let process = orders.adopt(next_id(), child, GracePeriods::default());
                 process.shut_down(ShutdownStep::Kill);
             }
-            while let Ok(order) = thread.inbox.try_recv() {
+            for order in thread.take_orders() {
                 thread.obey(order);
             }
             thread.take_steps(Instant::now());
             assert_eq!((SCANS.load(Ordering::Relaxed), thread.steps.len()), (1, 0));
-            for child in thread.children.values_mut() {
+            for id in thread.children.ids().to_vec() {
+                let child = thread.children.get_mut(id).unwrap();
                 while child.child.try_wait().unwrap().is_none() {
-                    thread::yield_now();
+                    std::thread::yield_now();
                 }
             }
             for tool in tools {

@@ -49,6 +49,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::Spec;
 use super::child::Pipes;
+use crate::list;
 
 /// The size of the child's stack until `execve`; the C library uses half of it.
 const STACK_BYTES: usize = 64 * 1024;
@@ -145,7 +146,9 @@ fn text(text: &OsStr) -> io::Result<CString> {
 
 /// A null-terminated array of pointers to C strings.
 fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+    let mut pointers = list::map(texts, &|text| text.as_ptr());
+    pointers.push(ptr::null());
+    pointers
 }
 
 /// The input of the child, and the place where it stores the reason of a failure.

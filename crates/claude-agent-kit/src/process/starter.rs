@@ -5,12 +5,8 @@
 //! gets another thread. They never end: the kernel sends the parent-death signal when the *thread* that
 //! started a child ends.
 
-#[cfg(target_os = "linux")]
-use std::collections::HashMap;
-use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use claude_wire::session::GracePeriods;
@@ -18,7 +14,8 @@ use tokio::sync::oneshot;
 
 use super::child::{Child, Pipes};
 use super::reaper::{self, Orders};
-use super::{Spec, Started, contain_panic};
+use super::{Spec, Started, contain_panic, start_thread};
+use crate::id_map::IdMap;
 use crate::lock::lock;
 
 /// The maximum number of threads, and so of starts that can hang before others have to wait.
@@ -37,7 +34,7 @@ pub(super) struct Starters {
 
 struct Queue {
     /// In order of arrival.
-    pending: VecDeque<(u64, PendingStart)>,
+    pending: IdMap<PendingStart>,
     next_ticket: u64,
     threads: usize,
     /// The number of threads that wait for a start, or are about to.
@@ -53,13 +50,6 @@ struct PendingStart {
     reply: oneshot::Sender<io::Result<Started>>,
 }
 
-impl Queue {
-    fn remove(&mut self, number: u64) -> Option<PendingStart> {
-        let index = self.pending.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        self.pending.remove(index).map(|(_, start)| start)
-    }
-}
-
 /// Removes a start from the queue when its caller gives up.
 struct Ticket<'a> {
     starters: &'a Starters,
@@ -69,7 +59,7 @@ struct Ticket<'a> {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         // Not under the lock: the reply holds a waker of the host.
-        let abandoned = self.starters.lock().remove(self.number);
+        let abandoned = self.starters.lock().pending.remove(self.number);
         drop(abandoned);
     }
 }
@@ -77,7 +67,7 @@ impl Drop for Ticket<'_> {
 impl Starters {
     pub(super) fn new(reaper: Orders) -> Self {
         let queue = Queue {
-            pending: VecDeque::new(),
+            pending: IdMap::default(),
             next_ticket: 0,
             threads: 0,
             idle: 0,
@@ -113,7 +103,7 @@ impl Starters {
         }
         let number = queue.next_ticket;
         queue.next_ticket += 1;
-        queue.pending.push_back((number, start));
+        queue.pending.insert(number, start);
         if queue.pending.len() > queue.idle && !queue.is_watched {
             queue.is_watched = true;
             self.reaper.watch_starters(Instant::now() + STUCK_AFTER);
@@ -143,7 +133,7 @@ impl Starters {
 
     fn add_thread(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
         let starters = self.clone();
-        thread::Builder::new().name("claude-starter".to_owned()).spawn(move || starters.run())?;
+        start_thread("claude-starter", Box::new(move || starters.run()))?;
         queue.threads += 1;
         queue.idle += 1;
         Ok(())
@@ -162,7 +152,8 @@ impl Starters {
     fn next(&self) -> PendingStart {
         let mut queue = self.lock();
         loop {
-            if let Some((_, start)) = queue.pending.pop_front() {
+            let first = queue.pending.ids().first().copied();
+            if let Some(start) = first.and_then(|number| queue.pending.remove(number)) {
                 queue.idle -= 1;
                 queue.last_taken = Instant::now();
                 return start;
@@ -200,12 +191,12 @@ impl Starters {
 /// of its stdin.
 #[cfg(target_os = "linux")]
 #[derive(Default)]
-struct StdinEnds(Mutex<HashMap<u64, std::os::fd::RawFd>>);
+struct StdinEnds(Mutex<IdMap<std::os::fd::RawFd>>);
 
 #[cfg(target_os = "linux")]
 impl StdinEnds {
     fn all(&self) -> Vec<std::os::fd::RawFd> {
-        self.lock().values().copied().collect()
+        self.lock().values().to_vec()
     }
 
     fn add(&self, id: u64, stdin: &std::process::ChildStdin) {
@@ -215,10 +206,10 @@ impl StdinEnds {
     }
 
     fn remove(&self, id: u64) {
-        self.lock().remove(&id);
+        self.lock().remove(id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, std::os::fd::RawFd>> {
+    fn lock(&self) -> MutexGuard<'_, IdMap<std::os::fd::RawFd>> {
         lock(&self.0)
     }
 }

@@ -60,7 +60,9 @@ mod linux {
             let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
             // Events are level-triggered: the next call recovers from a failed one.
             let _ = epoll::wait(&*self.children, spare_capacity(&mut events), Some(&at_once));
-            exited.extend(events.iter().map(|event| event.data.u64()));
+            for event in &events {
+                exited.push(event.data.u64());
+            }
         }
 
         /// Watches for the exit of a process, and reports it under this id. Returns `None` where that

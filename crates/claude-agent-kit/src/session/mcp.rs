@@ -122,8 +122,11 @@ impl McpHandle<'_> {
 
 /// Returns the servers of the options, in-process and external.
 pub(super) fn servers_of(options: &Options) -> Vec<String> {
-    let outside = options.settings.mcp_servers.iter().map(|(name, _)| name.to_owned());
-    options.host.callbacks.servers.names().chain(outside).collect()
+    let mut servers = options.host.callbacks.servers.names();
+    for (name, _) in options.settings.mcp_servers.iter() {
+        servers.push(name.to_owned());
+    }
+    servers
 }
 
 /// Returns a server that is still connecting, if there is one; an error if one cannot connect.

@@ -127,7 +127,7 @@ impl Session {
         let shared = Arc::new(Shared {
             handles: started.handles.clone(),
             servers: mcp::servers_of(options),
-            hosted: options.host.callbacks.servers.names().collect(),
+            hosted: options.host.callbacks.servers.names(),
             verbatim_prompts: options.settings.verbatim_prompts,
             operation_timeout: options.host.operation_timeout,
         });
@@ -261,7 +261,8 @@ impl Session {
     pub fn server_info(&self) -> Option<InitializeResponse> {
         let text = self.shared.handles.events.info()?;
         // An undecodable response counts as an empty one.
-        Some(serde_json::from_slice(&text).unwrap_or_default())
+        let text = str::from_utf8(&text).unwrap_or_default();
+        Some(serde_json::from_str(text).unwrap_or_default())
     }
 
     /// Returns the ID of the session. It is known from the start, because the SDK chooses the ID of a

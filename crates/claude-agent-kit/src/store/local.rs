@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use claude_wire::transcript::is_uuid;
 
-use super::entry::{EntryId, Occurrences};
+use super::entry::Occurrences;
 use super::key::{Sequence, SessionKey, Subpath};
 use super::request::Load;
 use super::upload::{LineReader, LocalFile, limited, read_files};
@@ -52,7 +52,7 @@ impl Difference {
                 let page = limited(store.load(key, load.after(after))).await?;
                 for entry in &page.entries {
                     found.is_stored = true;
-                    found.has_stored_only |= !missing.remove(&entry.id);
+                    found.has_stored_only |= !missing.remove(entry.id.as_str());
                 }
                 match page.entries.last() {
                     Some(last) if is_local && page.more && last.sequence > after => {
@@ -68,7 +68,7 @@ impl Difference {
 }
 
 /// Returns the IDs of the entries of a transcript; `None` if there is none.
-fn entry_ids(path: &Path) -> io::Result<Option<HashSet<EntryId>>> {
+fn entry_ids(path: &Path) -> io::Result<Option<HashSet<String>>> {
     let mut reader = match LineReader::open(path, 0) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -78,7 +78,7 @@ fn entry_ids(path: &Path) -> io::Result<Option<HashSet<EntryId>>> {
     while let Some(line) = reader.next_mirrored()? {
         // A damaged line is not an entry.
         if let Ok(entry) = occurrences.entry(None, line) {
-            ids.insert(entry.id().clone());
+            ids.insert(entry.id().to_string());
         }
     }
     Ok(Some(ids).filter(|ids| !ids.is_empty()))
@@ -153,8 +153,10 @@ fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry?.path());
+    }
     sort::sort_by(&mut paths, PathBuf::cmp);
     Ok(paths)
 }

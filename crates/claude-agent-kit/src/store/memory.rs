@@ -22,7 +22,7 @@ use crate::sort;
 /// deleted or claimed session keeps a small record with its epoch.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    projects: Arc<Mutex<HashMap<ProjectKey, StoredProject>>>,
+    projects: Arc<Mutex<Projects>>,
     pub(crate) approvals: MemoryApprovals,
 }
 
@@ -30,6 +30,33 @@ impl MemoryStore {
     /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+/// The projects: few, in comparison to their sessions.
+#[derive(Debug, Default)]
+struct Projects(Vec<(ProjectKey, StoredProject)>);
+
+impl Projects {
+    fn get(&self, key: &ProjectKey) -> Option<&StoredProject> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, project)| project)
+    }
+
+    fn get_mut(&mut self, key: &ProjectKey) -> Option<&mut StoredProject> {
+        self.0.iter_mut().find(|(known, _)| known == key).map(|(_, project)| project)
+    }
+
+    fn get_or_add(&mut self, key: &ProjectKey) -> &mut StoredProject {
+        let known = self.0.iter().position(|(known, _)| known == key);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((key.clone(), StoredProject::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+
+    fn session(&self, key: &SessionKey) -> Option<&StoredSession> {
+        self.get(key.project_key())?.sessions.get(key.session())
     }
 }
 
@@ -90,8 +117,12 @@ impl StoredSession {
     }
 
     fn subpaths(&self) -> Vec<Subpath> {
-        let mut subpaths: Vec<Subpath> =
-            self.entries.iter().filter_map(|entry| entry.subpath.clone()).collect();
+        let mut subpaths = Vec::new();
+        for entry in &self.entries {
+            if let Some(subpath) = &entry.subpath {
+                subpaths.push(subpath.clone());
+            }
+        }
         sort::sort_by(&mut subpaths, Subpath::cmp);
         subpaths.dedup();
         subpaths
@@ -155,13 +186,14 @@ impl StoredProject {
             }
             None => None,
         };
-        let mut listed: Vec<(u64, &SessionId)> = self
-            .sessions
-            .iter()
-            .filter(|(_, session)| session.last_of_main.is_some())
-            .map(|(id, session)| (session.modified_ms, id))
-            .filter(|row| before.as_ref().is_none_or(|(time, id)| *row < (*time, id)))
-            .collect();
+        let mut listed = Vec::new();
+        for (id, session) in &self.sessions {
+            let row = (session.modified_ms, id);
+            let is_after = before.as_ref().is_none_or(|(time, id)| row < (*time, id));
+            if session.last_of_main.is_some() && is_after {
+                listed.push(row);
+            }
+        }
         sort::sort_by(&mut listed, |one, other| other.cmp(one));
         let mut rows = Vec::new();
         for (modified_ms, id) in listed.iter().take(request.limit.max(1)) {
@@ -199,7 +231,7 @@ impl SessionStore for MemoryStore {
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         Box::pin(async {
             let mut projects = lock(&self.projects);
-            let project = projects.entry(key.project_key().clone()).or_default();
+            let project = projects.get_or_add(key.project_key());
             let session = project.sessions.entry(key.session().clone()).or_default();
             session.epoch = Epoch::new(session.epoch.get() + 1);
             Ok(session.epoch)
@@ -209,16 +241,14 @@ impl SessionStore for MemoryStore {
     fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             let mut projects = lock(&self.projects);
-            projects.entry(key.project_key().clone()).or_default().append(key, &append)
+            projects.get_or_add(key.project_key()).append(key, &append)
         })
     }
 
     fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
         Box::pin(async move {
             let projects = lock(&self.projects);
-            let project = projects.get(key.project_key());
-            let session = project.and_then(|project| project.sessions.get(key.session()));
-            Ok(session.map(|session| session.load(&load)).unwrap_or_default())
+            Ok(projects.session(key).map(|session| session.load(&load)).unwrap_or_default())
         })
     }
 
@@ -234,9 +264,7 @@ impl SessionStore for MemoryStore {
     fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
         Box::pin(async {
             let projects = lock(&self.projects);
-            let project = projects.get(key.project_key());
-            let session = project.and_then(|project| project.sessions.get(key.session()));
-            Ok(session.map(StoredSession::subpaths).unwrap_or_default())
+            Ok(projects.session(key).map(StoredSession::subpaths).unwrap_or_default())
         })
     }
 

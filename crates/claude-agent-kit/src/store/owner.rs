@@ -90,19 +90,20 @@ impl Note {
 
     /// Reads the note of a folder; `None` if it has none that can be read.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let text = small_file::read(&folder.join(FILE)).ok()?;
-        let value: Value = serde_json::from_slice(&text).ok()?;
+        let mut value = small_file::read_json(&folder.join(FILE)).ok()?;
+        let process = value.get_mut("process").map(Value::take).unwrap_or_default();
         let text = |name: &str| value[name].as_str().map(str::to_owned);
-        let epochs = value["epochs"].as_object()?.iter();
+        let mut epochs = Map::new();
+        for (id, epoch) in value["epochs"].as_object()? {
+            epochs.insert(id.as_str(), epoch.as_u64()?);
+        }
         Some(Self {
             scope: text("scope")?,
             project: text("project")?,
             session: SessionId::from(text("session")?),
-            epochs: epochs
-                .map(|(id, epoch)| Some((id.clone(), epoch.as_u64()?)))
-                .collect::<Option<_>>()?,
+            epochs,
             restored: value["restored"].as_u64()?,
-            process: value["process"].clone(),
+            process,
             state: NoteState::from_str(value["state"].as_str()?)?,
         })
     }

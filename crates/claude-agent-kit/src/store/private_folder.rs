@@ -109,11 +109,15 @@ pub(super) fn remove(path: &Path) {
 
 /// Returns the private folders with a note.
 pub(super) fn all(projects: &Path) -> Vec<(PathBuf, Note)> {
-    let entries = fs::read_dir(projects).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| {
+    let mut noted = Vec::new();
+    for entry in fs::read_dir(projects).into_iter().flatten().flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        is_folder && entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
-    });
-    let noted = folders.filter_map(|entry| Some((entry.path(), Note::read(&entry.path())?)));
-    noted.collect()
+        if is_folder
+            && entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX))
+            && let Some(note) = Note::read(&entry.path())
+        {
+            noted.push((entry.path(), note));
+        }
+    }
+    noted
 }

@@ -1,7 +1,5 @@
 //! Sends the lines of local transcripts that the store does not have.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -21,7 +19,7 @@ use super::private_folder::PrivateFolder;
 use super::request::Load;
 use super::summary::SessionSummary;
 use super::{SessionStore, StoreFuture};
-use crate::tasks;
+use crate::tasks::{self, Boxed, Unboxing};
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -51,7 +49,7 @@ pub(crate) struct LocalFile {
 
 /// The sessions that a run has claimed.
 #[derive(Debug, Default)]
-pub(crate) struct OwnedSessions(HashMap<SessionKey, OwnedSession>);
+pub(crate) struct OwnedSessions(Vec<(SessionKey, OwnedSession)>);
 
 /// A session that this run has claimed.
 #[derive(Debug)]
@@ -63,12 +61,22 @@ pub(crate) struct OwnedSession {
 
 impl OwnedSessions {
     pub(crate) fn add(&mut self, key: SessionKey, epoch: Epoch) {
-        self.0.insert(key, OwnedSession { epoch, stored: None });
+        let session = OwnedSession { epoch, stored: None };
+        match self.position(&key) {
+            Some(at) => self.0[at].1 = session,
+            None => self.0.push((key, session)),
+        }
+    }
+
+    fn position(&self, key: &SessionKey) -> Option<usize> {
+        self.0.iter().position(|(owned, _)| owned == key)
     }
 
     /// Discards what is known about the store, after a failure.
     pub(crate) fn forget_stored(&mut self) {
-        self.0.values_mut().for_each(|session| session.stored = None);
+        for (_, session) in &mut self.0 {
+            session.stored = None;
+        }
     }
 }
 
@@ -96,7 +104,7 @@ impl OwnedSession {
 pub(crate) struct Stored {
     pub(crate) occurrences: Occurrences,
     pub(crate) summary: SessionSummary,
-    positions: HashMap<Option<Subpath>, Position>,
+    positions: Positions,
 }
 
 /// The position in a transcript: after the last entry that the store has.
@@ -111,6 +119,22 @@ struct Position {
     metadata: Option<Arc<str>>,
 }
 
+/// The positions in the transcripts of a session: few, as a transcript is that of an agent.
+#[derive(Debug, Default)]
+struct Positions(Vec<(Option<Subpath>, Position)>);
+
+impl Positions {
+    /// Returns the position in a transcript, at first its start.
+    fn of(&mut self, subpath: Option<&Subpath>) -> &mut Position {
+        let known = self.0.iter().position(|(known, _)| known.as_ref() == subpath);
+        let at = known.unwrap_or_else(|| {
+            self.0.push((subpath.cloned(), Position::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
+    }
+}
+
 impl Stored {
     /// Reads what the store has. A resumed CLI reports only new entries, and an append that failed may have
     /// been stored.
@@ -123,7 +147,7 @@ impl Stored {
                 for entry in &page.entries {
                     stored.occurrences.count(entry);
                     stored.summary.add(entry);
-                    let position = stored.positions.entry(entry.subpath.clone()).or_default();
+                    let position = stored.positions.of(entry.subpath.as_ref());
                     if entry.text.starts_with(METADATA) {
                         position.metadata = Some(entry.text.clone());
                     } else if entry.id.has_uuid() {
@@ -149,16 +173,16 @@ impl Target {
         key: &'a SessionKey,
     ) -> StoreFuture<'a, &'a mut OwnedSession> {
         Box::pin(async move {
-            match sessions.0.entry(key.clone()) {
-                Entry::Occupied(session) => Ok(session.into_mut()),
-                Entry::Vacant(vacant) => {
-                    let epoch = limited(self.options.store.claim(key)).await?;
-                    if let Some(folder) = &self.folder {
-                        folder.claimed(key, epoch).map_err(unnoted)?;
-                    }
-                    Ok(vacant.insert(OwnedSession { epoch, stored: None }))
-                }
+            if let Some(at) = sessions.position(key) {
+                return Ok(&mut sessions.0[at].1);
             }
+            let epoch = limited(self.options.store.claim(key)).await?;
+            if let Some(folder) = &self.folder {
+                folder.claimed(key, epoch).map_err(unnoted)?;
+            }
+            sessions.add(key.clone(), epoch);
+            let at = sessions.0.len() - 1;
+            Ok(&mut sessions.0[at].1)
         })
     }
 
@@ -174,7 +198,7 @@ impl Target {
             let session = self.owned(sessions, key).await?;
             let epoch = session.epoch;
             let Stored { occurrences, summary, positions } = session.stored(store, key).await?;
-            let position = positions.entry(subpath.clone()).or_default();
+            let position = positions.of(subpath.as_ref());
             let mut count = 0;
             loop {
                 let (file, from) = (path.clone(), position.clone());
@@ -182,14 +206,18 @@ impl Target {
                 let is_end = lines.is_empty();
                 let metadata = metadata.clone().filter(|_| is_end);
                 let metadata = metadata.filter(|new| position.metadata.as_ref() != Some(new));
-                let texts = lines.into_iter().map(Arc::from).chain(metadata.clone());
-                let entries: Vec<NewEntry> = texts
-                    .filter_map(|text: Arc<str>| {
-                        // A line that a crash damaged is not an entry; the store could not return it.
-                        let entry = occurrences.entry(subpath.clone(), text);
-                        entry.inspect_err(|error| tracing::warn!("{path:?}: {error}")).ok()
-                    })
-                    .collect();
+                let mut entries = Vec::with_capacity(lines.len());
+                let mut add = |text: Arc<str>| match occurrences.entry(subpath.clone(), text) {
+                    Ok(entry) => entries.push(entry),
+                    // A line that a crash damaged is not an entry; the store could not return it.
+                    Err(error) => tracing::warn!("{path:?}: {error}"),
+                };
+                for line in lines {
+                    add(line.into());
+                }
+                if let Some(metadata) = &metadata {
+                    add(metadata.clone());
+                }
                 if !entries.is_empty() {
                     summary.append(store, key, epoch, &entries).await?;
                 }
@@ -221,11 +249,17 @@ pub(crate) fn unnoted(error: io::Error) -> StoreError {
 }
 
 /// Reads local transcripts on a blocking thread.
-pub(super) async fn read_files<T: Send + 'static>(
+pub(super) fn read_files<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, StoreError> {
-    let read = tasks::spawn_blocking(&Handle::current(), read).await;
-    read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)
+) -> Unboxing<StoreFuture<'static, Boxed>, T> {
+    Unboxing::new(read_boxed(Box::new(move || read().map(|value| Box::new(value) as Boxed))))
+}
+
+fn read_boxed(read: Box<dyn FnOnce() -> io::Result<Boxed> + Send>) -> StoreFuture<'static, Boxed> {
+    Box::pin(async move {
+        let read = tasks::spawn_blocking(&Handle::current(), read).await;
+        read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)
+    })
 }
 
 /// Reads the lines of one append after a position, and returns them with the next position. Returns no lines

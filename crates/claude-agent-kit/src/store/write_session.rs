@@ -18,8 +18,7 @@ use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
 use crate::private_file;
-use crate::tasks;
-use crate::tasks::BoxFuture;
+use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 
 /// The start of an entry with the metadata of a subagent, as the CLI writes it.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -130,11 +129,19 @@ pub(crate) fn exists(id: &SessionId, path: &Path) -> Error {
 }
 
 /// Runs file operations on a blocking thread.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    let runtime = require_runtime()?;
-    tasks::joined(tasks::spawn_blocking(&runtime, work).await)?
+) -> Unboxing<BoxFuture<'static, Result<Boxed, Error>>, T> {
+    Unboxing::new(blocking_boxed(Box::new(move || work().map(|value| Box::new(value) as Boxed))))
+}
+
+fn blocking_boxed(
+    work: Box<dyn FnOnce() -> Result<Boxed, Error> + Send>,
+) -> BoxFuture<'static, Result<Boxed, Error>> {
+    Box::pin(async move {
+        let runtime = require_runtime()?;
+        tasks::joined(tasks::spawn_blocking(&runtime, work).await)?
+    })
 }
 
 /// Transcripts that are being written.
@@ -355,15 +362,24 @@ pub(crate) fn metadata_of(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains("agent_metadata") {
         return None;
     }
-    let mut object: Map<String, Value> = serde_json::from_str(text).ok()?;
-    let is_metadata = object.remove("type")? == "agent_metadata";
-    is_metadata.then(|| Cow::Owned(Value::Object(object).to_string()))
+    let object: Map<String, Value> = serde_json::from_str(text).ok()?;
+    if *object.get("type")? != "agent_metadata" {
+        return None;
+    }
+    let mut metadata = Map::new();
+    for (name, value) in object {
+        if name != "type" {
+            metadata.insert(name, value);
+        }
+    }
+    Some(Cow::Owned(Value::Object(metadata).to_string()))
 }
 
 /// Adds an entry as one line. Between the tokens of JSON, a line break is as good as a space.
 fn push_line(lines: &mut Vec<u8>, text: &str) {
-    let space = |byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
-    lines.extend(text.bytes().map(space));
+    for byte in text.bytes() {
+        lines.push(if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
+    }
     lines.push(b'\n');
 }
 

@@ -1,6 +1,5 @@
 //! Changes the tools of a server while sessions are running.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -12,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lock::lock;
 use crate::mcp::{McpClient, names};
 use crate::options::prepare::enumerated;
+use crate::{list, sort};
 
 /// Changes the tools of a [`ToolServer`](super::ToolServer) while sessions are running. Clones change
 /// the same server.
@@ -90,7 +90,7 @@ impl ToolHandle {
 
     /// Returns the names of the tools, in the order in which they were added.
     pub fn names(&self) -> Vec<String> {
-        self.0.tools().iter().map(|tool| tool.name.clone()).collect()
+        list::map(&self.0.tools(), &|tool| tool.name.clone())
     }
 }
 
@@ -117,22 +117,40 @@ impl SharedTools {
         change(&mut changed);
         let mut problems = problems(&changed);
         for server in self.servers() {
-            problems.extend(changed.iter().filter_map(|tool| {
-                let reason = names::never_offered(&server, &tool.name)?;
-                Some(format!("tool {:?}: {reason}", tool.name))
-            }));
+            for tool in &changed {
+                if let Some(reason) = names::never_offered(&server, &tool.name) {
+                    problems.push(format!("tool {:?}: {reason}", tool.name));
+                }
+            }
         }
         if !problems.is_empty() {
-            return Err(invalid(problems));
+            return Err(invalid(&problems));
         }
         *tools = changed;
         Ok(())
     }
 
     /// Returns the names of the server in its sessions.
-    fn servers(&self) -> BTreeSet<String> {
-        let clients = lock(&self.clients);
-        clients.iter().filter_map(Weak::upgrade).map(|client| client.server().to_owned()).collect()
+    fn servers(&self) -> Vec<String> {
+        let mut servers = Vec::new();
+        for client in self.clients() {
+            if !servers.iter().any(|server| server == client.server()) {
+                servers.push(client.server().to_owned());
+            }
+        }
+        sort::sort_by(&mut servers, String::cmp);
+        servers
+    }
+
+    /// Returns the clients that are still in use.
+    fn clients(&self) -> Vec<Arc<McpClient>> {
+        let mut clients = Vec::new();
+        for client in &*lock(&self.clients) {
+            if let Some(client) = client.upgrade() {
+                clients.push(client);
+            }
+        }
+        clients
     }
 
     /// Removes a tool; returns whether there was one.
@@ -145,9 +163,8 @@ impl SharedTools {
 
     /// Notifies every session concurrently.
     async fn notify(&self) -> Result<()> {
-        let clients: Vec<_> = lock(&self.clients).iter().filter_map(Weak::upgrade).collect();
         let mut notifications = JoinSet::new();
-        for client in clients {
+        for client in self.clients() {
             notifications.spawn(async move { client.tools_changed().await });
         }
         let mut result = Ok(());
@@ -167,7 +184,7 @@ impl SharedTools {
 pub(super) fn problems(tools: &[Tool]) -> Vec<String> {
     let mut problems = Vec::new();
     for (index, tool) in tools.iter().enumerate() {
-        problems.extend(tool.problems());
+        problems.append(&mut tool.problems());
         if tools.iter().take(index).any(|other| other.name == tool.name) {
             problems.push(format!("two tools are named {:?}; help: rename one of them", tool.name));
         }
@@ -175,10 +192,10 @@ pub(super) fn problems(tools: &[Tool]) -> Vec<String> {
     problems
 }
 
-fn invalid(problems: Vec<String>) -> Error {
-    let message = format!("invalid tools: {}", enumerated(&problems));
-    let problems = problems.into_iter().map(|reason| Problem::new(&["mcp"], reason));
-    Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems.collect())
+fn invalid(problems: &[String]) -> Error {
+    let message = format!("invalid tools: {}", enumerated(problems));
+    let problems = list::map(problems, &|reason| Problem::new(&["mcp"], reason.as_str()));
+    Error::new(ErrorKind::InvalidOptions, message).with(|facts| facts.problems = problems)
 }
 
 impl fmt::Debug for ToolHandle {

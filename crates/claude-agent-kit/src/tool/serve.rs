@@ -7,6 +7,7 @@ use claude_wire::id::ToolUseId;
 use claude_wire::{Extra, Json};
 
 use super::{ToolContext, ToolServer, Tools, handle};
+use crate::list;
 use crate::mcp::{
     Connection, INVALID_PARAMS, Incoming, Kind, METHOD_NOT_FOUND, McpClient, McpContext, Reply,
     Server, Serving,
@@ -21,7 +22,7 @@ impl Server for ToolServer {
     }
 
     fn tools(&self) -> Vec<String> {
-        self.with_tools(|tools| tools.iter().map(|tool| tool.name.clone()).collect())
+        self.with_tools(|tools| list::map(tools, &|tool| tool.name.clone()))
     }
 
     fn problems(&self) -> Vec<String> {
@@ -85,8 +86,7 @@ impl ToolServer {
     }
 
     fn list(&self) -> Json {
-        let tools: Vec<Json> =
-            self.with_tools(|tools| tools.iter().map(super::Tool::definition).collect());
+        let tools = self.with_tools(|tools| list::map(tools, &super::Tool::definition));
         let mut list = Extra::default();
         list.set("tools", Json::from_serialize(&tools).unwrap_or_default());
         Json::from(&list)

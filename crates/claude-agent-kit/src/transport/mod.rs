@@ -30,6 +30,7 @@ pub(crate) use output::{Output, before, output};
 
 use crate::cli::Program;
 use crate::process::{Process, Spec, UserIds};
+use crate::sort;
 
 /// The future returned by [`Transport::connect`].
 pub type Connecting<'a> = Pin<Box<dyn Future<Output = io::Result<Connection>> + Send + 'a>>;
@@ -85,11 +86,14 @@ impl Launch {
     /// Describes the process of this run that runs `program` with these arguments: everything that is
     /// executed for a run has its user, environment and working directory.
     pub(crate) fn spec(&self, program: &Program, arguments: &[String]) -> Spec {
-        let arguments = arguments.iter().map(OsString::from);
+        let mut all = program.arguments_before();
+        for argument in arguments {
+            all.push(argument.into());
+        }
         Spec {
             program: program.executable().to_owned(),
-            arguments: program.arguments_before().chain(arguments).collect(),
-            environment: self.environment(),
+            arguments: all,
+            environment: self.variables(),
             directory: self.directory.clone(),
             user: self.user,
             die_with_parent: self.die_with_parent,
@@ -114,17 +118,29 @@ impl Launch {
     /// Returns the whole environment of a local CLI: the variables inherited from the host and those set by
     /// the options. Names are case-insensitive on Windows.
     pub fn environment(&self) -> BTreeMap<OsString, OsString> {
-        merge(&self.command, std::env::vars_os(), cfg!(windows))
+        let mut environment = BTreeMap::new();
+        for (name, value) in self.variables() {
+            environment.insert(name, value);
+        }
+        environment
+    }
+
+    /// Returns the variables of the environment, sorted by name.
+    pub(crate) fn variables(&self) -> Variables {
+        merge(&self.command, &mut std::env::vars_os(), cfg!(windows))
     }
 }
+
+/// Names and values of environment variables.
+pub(crate) type Variables = Vec<(OsString, OsString)>;
 
 /// Merges the variables of the host that the CLI inherits with those that the options set, which
 /// take precedence.
 fn merge(
     command: &CommandLine,
-    host: impl Iterator<Item = (OsString, OsString)>,
+    host: &mut dyn Iterator<Item = (OsString, OsString)>,
     ignores_case: bool,
-) -> BTreeMap<OsString, OsString> {
+) -> Variables {
     let is_same = |a: &OsStr, b: &OsStr| {
         if ignores_case { a.eq_ignore_ascii_case(b) } else { a == b }
     };
@@ -136,14 +152,25 @@ fn merge(
         // A name that is not valid UTF-8 cannot be excluded by name.
         None => command.inherit == EnvironmentPolicy::Inherit,
     };
-    let mut environment = BTreeMap::new();
-    environment.extend(host.filter(|(name, _)| inherits(name)));
-    for (name, value) in &command.set {
-        if ignores_case {
-            environment.retain(|other: &OsString, _| !is_same(other, name.as_ref()));
+    let mut environment = Variables::new();
+    for (name, value) in host {
+        if inherits(&name) {
+            environment.push((name, value));
         }
-        environment.insert(name.into(), value.expose().into());
     }
+    for (name, value) in &command.set {
+        environment.retain(|(other, _)| !is_same(other, name.as_ref()));
+        environment.push((name.into(), value.expose().into()));
+    }
+    sort::sort_by(&mut environment, |(one, _), (other, _)| one.cmp(other));
+    // Of several variables with one name the last one counts.
+    environment.dedup_by(|later, earlier| {
+        let is_same = later.0 == earlier.0;
+        if is_same {
+            std::mem::swap(later, earlier);
+        }
+        is_same
+    });
     environment
 }
 
@@ -290,8 +317,8 @@ mod tests {
         change(&mut settings);
         let command = command_line(&settings, &Form::Session, &Needs::default()).unwrap();
         let host = [("Path", "host"), ("HOME", "home")];
-        let host = host.map(|(name, value)| (name.into(), value.into())).into_iter();
-        let merged = merge(&command, host, ignores_case).into_iter();
+        let mut host = host.map(|(name, value)| (name.into(), value.into())).into_iter();
+        let merged = merge(&command, &mut host, ignores_case).into_iter();
         let text = |text: OsString| text.into_string().unwrap();
         let merged = merged.map(|(name, value)| (text(name), text(value)));
         merged.filter(|(name, _)| !name.starts_with("CLAUDE")).collect()

@@ -80,24 +80,31 @@ pub(crate) async fn before<T>(
     future: impl Future<Output = T>,
 ) -> io::Result<Option<T>> {
     let mut future = pin!(future);
-    let mut alarm: Option<(Alarm, Waker)> = None;
-    poll_fn(|context| {
-        if let Poll::Ready(value) = future.as_mut().poll(context) {
-            return Poll::Ready(Ok(Some(value)));
-        }
-        if Instant::now() >= deadline {
-            return Poll::Ready(Ok(None));
-        }
-        let waker = context.waker();
-        if !alarm.as_ref().is_some_and(|(_, set)| set.will_wake(waker)) {
-            match Alarm::set(deadline, waker) {
-                Ok(set) => alarm = Some((set, waker.clone())),
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-        Poll::Pending
+    let mut deadline = Deadline { at: deadline, alarm: None };
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Ok(Some(value))),
+        Poll::Pending => deadline.poll(context).map_ok(|()| None),
     })
     .await
+}
+
+/// A time on the system clock that a task waits for.
+struct Deadline {
+    at: Instant,
+    alarm: Option<(Alarm, Waker)>,
+}
+
+impl Deadline {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<io::Result<()>> {
+        if Instant::now() >= self.at {
+            return Poll::Ready(Ok(()));
+        }
+        let waker = context.waker();
+        if !self.alarm.as_ref().is_some_and(|(_, set)| set.will_wake(waker)) {
+            self.alarm = Some((Alarm::set(self.at, waker)?, waker.clone()));
+        }
+        Poll::Pending
+    }
 }
 
 /// Starts a program, and waits a moment for one that is being written: by an installer, or by a

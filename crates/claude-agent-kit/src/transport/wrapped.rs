@@ -66,7 +66,8 @@ impl Wrapped {
     fn wrap(&self, launch: &Launch) -> Vec<String> {
         let mut arguments = self.arguments.clone();
         if !self.is_shell {
-            arguments.extend(["sh".to_owned(), "-c".to_owned()]);
+            arguments.push("sh".to_owned());
+            arguments.push("-c".to_owned());
         }
         arguments.push(self.remote_command(launch));
         arguments
@@ -84,7 +85,9 @@ impl Wrapped {
             words.push(quoted(&format!("{name}={}", value.expose())));
         }
         words.push(quoted(&self.cli));
-        words.extend(launch.args().iter().map(|argument| quoted(argument)));
+        for argument in launch.args() {
+            words.push(quoted(argument));
+        }
         words.join(" ")
     }
 }
@@ -103,8 +106,9 @@ impl fmt::Debug for Wrapped {
 impl Transport for Wrapped {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         // The command itself may need the host's environment: agents, contexts, configuration.
-        let (arguments, environment) = (self.wrap(&launch), launch.environment());
-        let program = match resolve(&self.program, environment.get(OsStr::new("PATH"))) {
+        let (arguments, variables) = (self.wrap(&launch), launch.variables());
+        let path = variables.iter().find(|(name, _)| name.as_os_str() == OsStr::new("PATH"));
+        let program = match resolve(&self.program, path.map(|(_, path)| path)) {
             Ok(program) => program,
             Err(error) => return Box::pin(async { Err(error) }),
         };

@@ -1,14 +1,12 @@
 //! Options of which only those of the highest source apply.
 
-use std::collections::HashMap;
-
 use claude_wire::settings::PermissionPrompts;
 
 use super::table::{Row, TABLE};
 use crate::options::Options;
 
-/// The highest layer that sets each option.
-pub(super) type Levels = HashMap<&'static str, usize>;
+/// The layers that set each option, the lowest first.
+pub(super) type Levels = Vec<(&'static str, usize)>;
 
 /// Options that together make one decision. The highest source that sets any of them takes precedence
 /// over all of them in lower sources.
@@ -31,14 +29,21 @@ pub(super) fn remove_ignored(all: &mut Options, levels: &Levels) {
 impl Group {
     fn remove_ignored(&self, all: &mut Options, levels: &Levels) {
         let unset = Options::new();
-        let level_of = |row: &Row| levels.get(row.name).copied();
+        let level_of = |row: &Row| {
+            let level = levels.iter().rfind(|(name, _)| *name == row.name);
+            level.map(|(_, level)| *level)
+        };
         let decides = |row: &&Row| self.deciding.contains(&row.name) && is_significant(row, all);
-        let highest = TABLE.iter().filter(decides).filter_map(level_of).max();
-        let belongs =
-            |row: &&Row| self.deciding.contains(&row.name) || self.details.contains(&row.name);
-        for row in TABLE.iter().filter(belongs).filter(|row| level_of(row) < highest) {
-            row.replace(all, &unset);
-            all.origins.remove(row.name);
+        let mut highest = None;
+        for row in TABLE.iter().filter(decides) {
+            highest = highest.max(level_of(row));
+        }
+        for row in TABLE {
+            let belongs = self.deciding.contains(&row.name) || self.details.contains(&row.name);
+            if belongs && level_of(row) < highest {
+                row.replace(all, &unset);
+                all.origins.remove(row.name);
+            }
         }
     }
 }

@@ -61,8 +61,13 @@ impl<'a> Reader<'a> {
             Some(b'{') => Value::Table(self.table(raw, depth)?),
             Some(b'[') => {
                 let entries: Vec<&RawValue> = self.read(raw, at)?;
-                let nodes = entries.into_iter().filter_map(|entry| self.node(entry, depth + 1));
-                Value::List(nodes.collect())
+                let mut nodes = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    if let Some(node) = self.node(entry, depth + 1) {
+                        nodes.push(node);
+                    }
+                }
+                Value::List(nodes)
             }
             _ => match self.read(raw, at)? {
                 serde_json::Value::Bool(flag) => Value::Flag(flag),

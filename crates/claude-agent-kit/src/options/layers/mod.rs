@@ -14,7 +14,6 @@ mod tests;
 #[cfg(feature = "config")]
 mod toml;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ use self::table::Row;
 pub(crate) use self::table::{Rule, TABLE};
 use super::{Options, Source, prepare};
 use crate::error::{Error, ErrorKind, Result};
-use crate::small_file;
+use crate::{list, small_file};
 
 /// The maximum number of reported problems.
 const MAX_REPORTED: usize = 100;
@@ -56,7 +55,7 @@ const MAX_REPORTED: usize = 100;
 #[must_use = "layers do nothing until they are loaded"]
 pub struct Layers {
     /// The variables of the table that are set; `None` if the value is not valid UTF-8.
-    variables: HashMap<&'static str, Option<Secret>>,
+    variables: Vec<(&'static str, Option<Secret>)>,
     /// Lowest first.
     files: Vec<ConfigFile>,
 }
@@ -87,9 +86,10 @@ impl Layers {
     /// Adds the variables that the guide lists from the environment of this process. An empty variable
     /// counts as not set.
     pub fn environment(mut self) -> Self {
-        let names = TABLE.iter().filter_map(|row| row.variable);
-        for (name, value) in names.filter_map(|name| Some((name, std::env::var_os(name)?))) {
-            self.variable(name, value);
+        for name in TABLE.iter().filter_map(|row| row.variable) {
+            if let Some(value) = std::env::var_os(name) {
+                self.variable(name, value);
+            }
         }
         self
     }
@@ -101,8 +101,7 @@ impl Layers {
         variables: impl IntoIterator<Item = (impl AsRef<str>, impl Into<OsString>)>,
     ) -> Self {
         for (name, value) in variables {
-            let known = TABLE.iter().filter_map(|row| row.variable);
-            if let Some(name) = known.into_iter().find(|known| *known == name.as_ref()) {
+            if let Some(name) = known_variable(name.as_ref()) {
                 self.variable(name, value.into());
             }
         }
@@ -110,11 +109,12 @@ impl Layers {
     }
 
     fn variable(&mut self, name: &'static str, value: OsString) {
-        match value.into_string() {
-            Ok(text) if text.is_empty() => self.variables.remove(name),
-            Ok(text) => self.variables.insert(name, Some(Secret::from(text))),
-            Err(_) => self.variables.insert(name, None),
-        };
+        if let Some(at) = self.variables.iter().position(|(other, _)| *other == name) {
+            self.variables.swap_remove(at);
+        }
+        if !value.is_empty() {
+            self.variables.push((name, value.into_string().ok().map(Secret::from)));
+        }
     }
 
     /// Adds a config file, which must exist. Its extension determines its format: `.toml` (with the
@@ -158,23 +158,35 @@ impl Layers {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn under(self, builder: impl Into<Options>) -> Result<Options> {
+        self.merge(&builder.into())
+    }
+
+    fn merge(&self, builder: &Options) -> Result<Options> {
         let mut problems = Vec::new();
-        let mut stack: Vec<Options> =
-            self.files.iter().filter_map(|file| file.layer(&mut problems)).collect();
+        let mut stack = Vec::new();
+        for file in &self.files {
+            if let Some(layer) = file.layer(&mut problems) {
+                stack.push(layer);
+            }
+        }
         stack.push(of_variables(&self.variables, &mut problems));
-        let builder = builder.into();
         let merged = merged(&stack, builder.clone(), &mut problems);
         if problems.is_empty() {
-            problems = contradictions(&merged, &builder);
+            problems = contradictions(&merged, builder);
         }
         if problems.is_empty() { Ok(merged) } else { Err(invalid(problems)) }
     }
 }
 
+/// Returns the name of a variable of the table.
+fn known_variable(name: &str) -> Option<&'static str> {
+    TABLE.iter().filter_map(|row| row.variable).find(|known| *known == name)
+}
+
 fn invalid(mut problems: Vec<Problem>) -> Error {
     let more = problems.len().saturating_sub(MAX_REPORTED);
     problems.truncate(MAX_REPORTED);
-    let mut texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let mut texts = list::map(&problems, &ToString::to_string);
     if more > 0 {
         texts.push(format!("{more} more problems"));
     }
@@ -188,18 +200,21 @@ fn merged(stack: &[Options], builder: Options, problems: &mut Vec<Problem>) -> O
     let mut all = Options::new();
     let mut levels = groups::Levels::new();
     for row in TABLE {
-        let given = stack.iter().chain([&builder]).enumerate();
-        for (level, layer) in given.filter(|(_, layer)| !layer.origins.of(row.name).is_empty()) {
-            levels.insert(row.name, level);
+        for level in 0..=stack.len() {
+            let layer = stack.get(level).unwrap_or(&builder);
+            let sources = layer.origins.of(row.name);
+            if sources.is_empty() {
+                continue;
+            }
+            levels.push((row.name, level));
             if let Err(reason) = row.put(&mut all, layer) {
                 problems.push(Problem::new(&[row.name], reason));
             }
-            let sources = layer.origins.of(row.name).iter().cloned();
-            match row.rule {
-                Rule::Highest => all.origins.replace_all(row.name, sources),
-                Rule::ByKey | Rule::Append => {
-                    sources.for_each(|source| all.origins.add(row.name, source));
-                }
+            if row.rule == Rule::Highest {
+                all.origins.remove(row.name);
+            }
+            for source in sources {
+                all.origins.add(row.name, source.clone());
             }
         }
     }
@@ -223,13 +238,13 @@ fn contradictions(options: &Options, builder: &Options) -> Vec<Problem> {
 }
 
 fn of_variables(
-    variables: &HashMap<&'static str, Option<Secret>>,
+    variables: &[(&'static str, Option<Secret>)],
     problems: &mut Vec<Problem>,
 ) -> Options {
     let mut layer = Options::new();
     for row in TABLE {
         let Some(name) = row.variable else { continue };
-        let Some(value) = variables.get(name) else { continue };
+        let Some((_, value)) = variables.iter().find(|(other, _)| *other == name) else { continue };
         let Some(value) = value else {
             problems.push(Problem::new(
                 &[row.name],
@@ -239,9 +254,12 @@ fn of_variables(
         };
         match row.take_variable(value.expose(), &mut layer) {
             Ok(()) => layer.origins.replace(row.name, Source::variable(name)),
-            Err(wrong) => problems.extend(wrong.into_iter().map(|wrong| {
-                Problem::new(&[row.name], format!("variable {name}: {}", wrong.reason))
-            })),
+            Err(wrong) => {
+                for wrong in wrong {
+                    let reason = format!("variable {name}: {}", wrong.reason);
+                    problems.push(Problem::new(&[row.name], reason));
+                }
+            }
         }
     }
     if layer.settings.permission_mode == Some(PermissionMode::BypassPermissions) {
@@ -327,15 +345,19 @@ impl ConfigFile {
 fn of_rows(entries: Vec<Entry>, unknown: &mut Vec<Wrong>) -> Vec<(&'static Row, Entry)> {
     let mut found = Vec::new();
     for mut entry in entries {
-        let members: Vec<(&str, &Row)> = TABLE
-            .iter()
-            .filter_map(|row| Some((row.member()?, row)))
-            .filter_map(|((group, name), row)| (group == entry.name).then_some((name, row)))
-            .collect();
+        let (mut known, mut members) = (Vec::new(), Vec::new());
+        for row in TABLE {
+            if let Some((group, name)) = row.member()
+                && group == entry.name
+            {
+                known.push(name);
+                members.push(row);
+            }
+        }
         if let Value::Table(inner) = &mut entry.node.value {
             for part in std::mem::take(inner) {
-                match members.iter().find(|(name, _)| *name == part.name) {
-                    Some((_, row)) => found.push((*row, part)),
+                match known.iter().position(|name| *name == part.name) {
+                    Some(at) => found.push((members[at], part)),
                     None => inner.push(part),
                 }
             }
@@ -349,11 +371,9 @@ fn of_rows(entries: Vec<Entry>, unknown: &mut Vec<Wrong>) -> Vec<(&'static Row, 
                 found.push((row, entry));
             }
             (None, Value::Table(rest)) if !members.is_empty() => {
-                let known: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
-                unknown.extend(
-                    rest.iter()
-                        .map(|part| Wrong::new(part.at, structured::unknown(&part.name, &known))),
-                );
+                for part in &rest {
+                    unknown.push(Wrong::new(part.at, structured::unknown(&part.name, &known)));
+                }
             }
             (None, _) if !members.is_empty() => {
                 let reason = format!("{:?} must be a table", entry.name);
@@ -366,8 +386,11 @@ fn of_rows(entries: Vec<Entry>, unknown: &mut Vec<Wrong>) -> Vec<(&'static Row, 
 }
 
 fn unknown_option(name: &str) -> String {
-    let known = TABLE.iter().map(|row| row.member().map_or(row.name, |(group, _)| group));
-    structured::unknown(name, &known.collect::<Vec<_>>())
+    let mut known = Vec::new();
+    for row in TABLE {
+        known.push(row.member().map_or(row.name, |(group, _)| group));
+    }
+    structured::unknown(name, &known)
 }
 
 fn parser(path: &Path) -> std::result::Result<Parse, &'static str> {

@@ -1,19 +1,33 @@
 //! Suggests the known name that is most similar to an unknown one.
 
 /// Returns the most similar known name, if one is similar enough.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     // Comparing long names would be slow.
     if name.len() > 64 {
         return None;
     }
-    let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
-    let wanted: Vec<char> = plain(name).chars().collect();
-    let near = known.into_iter().map(|known| {
-        let letters: Vec<char> = plain(known).chars().collect();
-        (distance(&wanted, &letters), letters.len().max(wanted.len()), known)
-    });
-    let near = near.filter(|(distance, length, _)| *distance <= length.div_ceil(3));
-    near.min_by_key(|(distance, ..)| *distance).map(|(.., known)| known)
+    let wanted = letters(name);
+    let mut near: Option<(usize, &str)> = None;
+    for known in known {
+        let other = letters(known);
+        let distance = distance(&wanted, &other);
+        let is_similar = distance <= other.len().max(wanted.len()).div_ceil(3);
+        if is_similar && near.is_none_or(|(least, _)| distance < least) {
+            near = Some((distance, known));
+        }
+    }
+    near.map(|(_, known)| known)
+}
+
+/// Returns the letters that are compared.
+fn letters(name: &str) -> Vec<char> {
+    let mut letters = Vec::new();
+    for letter in name.to_lowercase().chars() {
+        if !matches!(letter, '-' | '_') {
+            letters.push(letter);
+        }
+    }
+    letters
 }
 
 /// Returns the Levenshtein distance.
@@ -48,7 +62,7 @@ mod tests {
             ("", None),
             (&"m".repeat(100), None),
         ] {
-            assert_eq!(nearest(name, KNOWN), expected, "{name}");
+            assert_eq!(nearest(name, &KNOWN), expected, "{name}");
         }
     }
 }

@@ -56,8 +56,8 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
-        Self { at, reason: reason.into() }
+    pub(super) fn new(at: usize, reason: String) -> Self {
+        Self { at, reason }
     }
 }
 
@@ -86,25 +86,39 @@ impl Node {
     }
 
     /// Converts the value to JSON.
-    pub(super) fn json(&self) -> Result<JsonValue, Wrong> {
+    pub(super) fn json(&self) -> Result<JsonValue, Vec<Wrong>> {
         Ok(match &self.value {
             Value::Null => JsonValue::Null,
             Value::Flag(flag) => (*flag).into(),
             Value::Whole(whole) => match (i64::try_from(*whole), u64::try_from(*whole)) {
                 (Ok(small), _) => small.into(),
                 (_, Ok(large)) => large.into(),
-                _ => return Err(Wrong::new(self.at, "the number is too large")),
+                _ => return Err(self.wrong("the number is too large")),
             },
-            Value::Number(number) => serde_json::Number::from_f64(*number)
-                .ok_or_else(|| Wrong::new(self.at, "JSON cannot represent this number"))?
-                .into(),
+            Value::Number(number) => match serde_json::Number::from_f64(*number) {
+                Some(number) => number.into(),
+                None => return Err(self.wrong("JSON cannot represent this number")),
+            },
             Value::Text(text) => text.as_str().into(),
-            Value::List(entries) => entries.iter().map(Self::json).collect::<Result<_, _>>()?,
+            Value::List(entries) => {
+                let mut values = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    values.push(entry.json()?);
+                }
+                JsonValue::Array(values)
+            }
             Value::Table(entries) => {
-                let fields =
-                    entries.iter().map(|entry| Ok((entry.name.clone(), entry.node.json()?)));
-                JsonValue::Object(fields.collect::<Result<Map<_, _>, Wrong>>()?)
+                let mut fields = Map::new();
+                for entry in entries {
+                    fields.insert(entry.name.clone(), entry.node.json()?);
+                }
+                JsonValue::Object(fields)
             }
         })
+    }
+
+    /// Returns a problem of this value.
+    pub(super) fn wrong(&self, reason: &str) -> Vec<Wrong> {
+        vec![Wrong::new(self.at, reason.to_owned())]
     }
 }

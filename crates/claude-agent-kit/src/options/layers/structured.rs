@@ -16,12 +16,13 @@ use serde::de::DeserializeOwned;
 
 use super::nearest::nearest;
 use super::node::{Entry, Node, Value, Wrong};
-use super::take::{Take, Taken, all, type_mismatch};
+use super::take::{Take, Taken, each, items, mismatch, names_node, table, text, text_node, values};
+use crate::list;
 use crate::options::{Background, OsUser, VersionCheck};
 
 /// Describes an unknown key.
 pub(super) fn unknown(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
+    match nearest(name, known) {
         Some(near) => format!("unknown key {name:?}; help: did you mean {near:?}?"),
         None => format!("unknown key {name:?}"),
     }
@@ -30,39 +31,44 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> String {
 /// Reports the keys of a table that are not known.
 fn check_keys(node: &Node, known: &[&str]) -> Taken<()> {
     let Value::Table(entries) = &node.value else { return Ok(()) };
-    let others = entries.iter().filter(|entry| !known.contains(&entry.name.as_str()));
-    let wrong: Vec<Wrong> =
-        others.map(|entry| Wrong::new(entry.at, unknown(&entry.name, known))).collect();
-    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    each(entries, &mut |entry| {
+        if known.contains(&entry.name.as_str()) {
+            return Ok(());
+        }
+        Err(vec![Wrong::new(entry.at, unknown(&entry.name, known))])
+    })
 }
 
-/// Parses one of these words.
-fn word<T: Clone>(node: &Node, text: &str, words: &[(&str, T)]) -> Taken<T> {
-    let found = words.iter().find(|(word, _)| *word == text);
-    found.map(|(_, value)| value.clone()).ok_or_else(|| {
-        let words: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-        vec![Wrong::new(node.at, format!("expected one of {}", words.join(", ")))]
+/// Returns which of these words a text is.
+fn word(node: &Node, text: &str, words: &[&str]) -> Taken<usize> {
+    words.iter().position(|word| *word == text).ok_or_else(|| {
+        let words = list::map(words, &|word| format!("`{word}`"));
+        node.wrong(&format!("expected one of {}", words.join(", ")))
     })
 }
 
 /// Reads a required key of a table.
 fn field<T: Take>(node: &Node, name: &str) -> Taken<T> {
-    optional(node, name)?.ok_or_else(|| vec![Wrong::new(node.at, format!("missing key {name:?}"))])
+    match node.get(name) {
+        Some(value) => T::take(value),
+        None => Err(node.wrong(&format!("missing key {name:?}"))),
+    }
 }
 
 /// Reads an optional key of a table.
 fn optional<T: Take>(node: &Node, name: &str) -> Taken<Option<T>> {
-    node.get(name).map(T::take).transpose()
+    match node.get(name) {
+        Some(value) => T::take(value).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Reads a wire type, of which every key must be known.
 fn typed<T: DeserializeOwned>(node: &Node, known: &[&str]) -> Taken<T> {
     check_keys(node, known)?;
-    let json = node.json().map_err(|wrong| vec![wrong])?;
     // The error of the decoder would contain values.
-    serde_json::from_value(json).map_err(|_| {
-        vec![Wrong::new(node.at, "a value has the wrong type, or a required key is missing")]
-    })
+    serde_json::from_str(&node.json()?.to_string())
+        .map_err(|_| node.wrong("a value has the wrong type, or a required key is missing"))
 }
 
 impl Take for SystemPromptBase {
@@ -78,13 +84,13 @@ impl Take for SystemPromptBase {
                 match (node.get("file"), node.get("preset")) {
                     (Some(file), None) => PathBuf::take(file).map(Self::File),
                     (None, Some(preset)) => {
-                        let text = String::take(preset)?;
-                        word(preset, &text, &[("claude_code", Self::ClaudeCode)])
+                        word(preset, text(preset, String::EXPECTED)?, &["claude_code"])?;
+                        Ok(Self::ClaudeCode)
                     }
-                    _ => Err(type_mismatch::<Self>(node)),
+                    _ => Err(mismatch(node, Self::EXPECTED)),
                 }
             }
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
 }
@@ -94,23 +100,23 @@ impl Take for Thinking {
         "`adaptive`, `disabled`, or `{ mode = … }` or `{ budget = … }` with `display`";
 
     fn take(node: &Node) -> Taken<Self> {
-        let mode = |node: &Node, text: &str| {
-            word(node, text, &[("adaptive", Self::adaptive()), ("disabled", Self::disabled())])
+        let mode = |node: &Node, text: &str| match word(node, text, &["adaptive", "disabled"])? {
+            0 => Ok(Self::adaptive()),
+            _ => Ok(Self::disabled()),
         };
         let thinking = match &node.value {
             Value::Text(text) => return mode(node, text),
             Value::Table(_) => {
                 check_keys(node, &["mode", "budget", "display"])?;
                 match (node.get("mode"), node.get("budget")) {
-                    (Some(chosen), None) => mode(chosen, &String::take(chosen)?)?,
+                    (Some(chosen), None) => mode(chosen, text(chosen, String::EXPECTED)?)?,
                     (None, Some(tokens)) => Self::budget(u32::take(tokens)?),
-                    _ => return Err(type_mismatch::<Self>(node)),
+                    _ => return Err(mismatch(node, Self::EXPECTED)),
                 }
             }
-            _ => return Err(type_mismatch::<Self>(node)),
+            _ => return Err(mismatch(node, Self::EXPECTED)),
         };
-        let display: Option<String> = optional(node, "display")?;
-        Ok(match display {
+        Ok(match optional::<String>(node, "display")? {
             Some(display) => thinking.display(ThinkingDisplay::from(display)),
             None => thinking,
         })
@@ -122,14 +128,24 @@ impl Take for Start {
         `resume_or_start`, `fork` and `fork_latest`, and with `fork_id`, `at` and `dropping_turn`";
 
     fn take(node: &Node) -> Taken<Self> {
-        const KINDS: [&str; 6] =
-            ["with_id", "latest", "resume", "resume_or_start", "fork", "fork_latest"];
-        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        check_keys(node, &[&KINDS[..], &["fork_id", "at", "dropping_turn"]].concat())?;
-        let is_kind = |entry: &&Entry| KINDS.contains(&entry.name.as_str());
+        // The first six tell how the conversation starts.
+        const KEYS: [&str; 9] = [
+            "with_id",
+            "latest",
+            "resume",
+            "resume_or_start",
+            "fork",
+            "fork_latest",
+            "fork_id",
+            "at",
+            "dropping_turn",
+        ];
+        let entries = table(node, Self::EXPECTED)?;
+        check_keys(node, &KEYS)?;
+        let is_kind = |entry: &&Entry| KEYS[..6].contains(&entry.name.as_str());
         let mut kinds = entries.iter().filter(is_kind);
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-            return Err(vec![Wrong::new(node.at, format!("expected {}", Self::EXPECTED))]);
+            return Err(node.wrong(&format!("expected {}", Self::EXPECTED)));
         };
         let origin = match kind.name.as_str() {
             "latest" | "fork_latest" if bool::take(&kind.node)? => Origin::Latest,
@@ -154,23 +170,24 @@ macro_rules! names_or_all {
     ($($type:ty: $all:ident),+) => {$(
         impl Take for $type {
             const EXPECTED: &'static str = "a list of names, or `all`";
+            const FROM_VARIABLE: fn(&str) -> Node = names_or_all_node;
 
             fn take(node: &Node) -> Taken<Self> {
                 match &node.value {
-                    Value::Text(text) => word(node, text, &[("all", Self::$all)]),
+                    Value::Text(text) => word(node, text, &["all"]).map(|_| Self::$all),
                     Value::List(_) => Vec::take(node).map(Self::Only),
-                    _ => Err(type_mismatch::<Self>(node)),
-                }
-            }
-
-            fn from_variable(text: &str) -> Node {
-                match text.trim() {
-                    "all" => Node::unplaced(Value::Text("all".to_owned())),
-                    _ => Vec::<String>::from_variable(text),
+                    _ => Err(mismatch(node, Self::EXPECTED)),
                 }
             }
         }
     )+};
+}
+
+fn names_or_all_node(text: &str) -> Node {
+    match text.trim() {
+        "all" => text_node("all"),
+        _ => names_node(text),
+    }
 }
 
 names_or_all!(ToolSet: ClaudeCode, Skills: All);
@@ -179,15 +196,13 @@ impl Take for Agents {
     const EXPECTED: &'static str = "a table of agents";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        let agents = entries.iter().map(|entry| match entry.node.value {
-            Value::Table(_) => {
-                let agent = typed(&entry.node, AgentDefinition::FIELDS)?;
-                Ok((entry.name.clone(), agent))
-            }
-            _ => Err(type_mismatch::<Json>(&entry.node)),
-        });
-        all(agents).map(|agents: Vec<(String, AgentDefinition)>| Self::from_iter(agents))
+        let mut agents = Self::default();
+        each(table(node, Self::EXPECTED)?, &mut |entry| {
+            table(&entry.node, Json::EXPECTED)?;
+            agents.set(&entry.name, typed(&entry.node, AgentDefinition::FIELDS)?);
+            Ok(())
+        })?;
+        Ok(agents)
     }
 }
 
@@ -203,7 +218,7 @@ impl Take for Plugin {
                 plugin.skip_mcp_discovery = optional(node, "skip_mcp_discovery")?.unwrap_or(false);
                 Ok(plugin)
             }
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
 }
@@ -212,8 +227,7 @@ impl Take for Vec<Plugin> {
     const EXPECTED: &'static str = "a list of paths, or of `{ path = …, skip_mcp_discovery = … }`";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        all(entries.iter().map(Plugin::take))
+        values(node, Self::EXPECTED)
     }
 }
 
@@ -224,10 +238,8 @@ macro_rules! of_words {
             const EXPECTED: &'static str = $what;
 
             fn take(node: &Node) -> Taken<Self> {
-                match &node.value {
-                    Value::Text(text) => word(node, text, &[$(($word, Self::$variant)),+]),
-                    _ => Err(type_mismatch::<Self>(node)),
-                }
+                let text = text(node, Self::EXPECTED)?;
+                Ok([$(Self::$variant),+][word(node, text, &[$($word),+])?])
             }
         }
     )+};
@@ -247,18 +259,20 @@ impl Take for Include {
     const EXPECTED: &'static str = "a list of `partial_messages`, `hook_events`, `subagent_text`, \
         `agent_progress_summaries` and `prompt_suggestions`";
 
-    fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        let taken = entries.iter().map(|entry| {
-            let name = String::take(entry)?;
-            let known: Vec<&str> = Self::names().collect();
-            Self::from_name(&name).ok_or_else(|| vec![Wrong::new(entry.at, unknown(&name, &known))])
-        });
-        Ok(all(taken)?.into_iter().fold(Self::NONE, |all, include| all | include))
-    }
+    const FROM_VARIABLE: fn(&str) -> Node = names_node;
 
-    fn from_variable(text: &str) -> Node {
-        Vec::<String>::from_variable(text)
+    fn take(node: &Node) -> Taken<Self> {
+        let mut all = Self::NONE;
+        each(items(node, Self::EXPECTED)?, &mut |entry| {
+            let name = text(entry, String::EXPECTED)?;
+            let Some(include) = Self::from_name(name) else {
+                let known: Vec<&str> = Self::names().collect();
+                return Err(entry.wrong(&unknown(name, &known)));
+            };
+            all |= include;
+            Ok(())
+        })?;
+        Ok(all)
     }
 }
 
@@ -270,7 +284,7 @@ impl Take for DebugLog {
             Value::Flag(true) => Ok(Self::Default),
             Value::Flag(false) => Ok(Self::Off),
             Value::Text(path) => Ok(Self::file(path)),
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
 }
@@ -279,12 +293,11 @@ impl Take for McpServers {
     const EXPECTED: &'static str = "a table of servers";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        let taken = entries.iter().map(|entry| Ok((&entry.name, Json::take(&entry.node)?)));
         let mut servers = Self::default();
-        for (name, config) in all(taken)? {
-            servers.set(name, config);
-        }
+        each(table(node, Self::EXPECTED)?, &mut |entry| {
+            servers.set(&entry.name, Json::take(&entry.node)?);
+            Ok(())
+        })?;
         Ok(servers)
     }
 }
@@ -295,18 +308,19 @@ impl Take for EnvironmentPolicy {
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
-            Value::Text(text) => {
-                word(node, text, &[("inherit", Self::Inherit), ("clean", Self::Clean)])
-            }
+            Value::Text(text) => Ok(match word(node, text, &["inherit", "clean"])? {
+                0 => Self::Inherit,
+                _ => Self::Clean,
+            }),
             Value::Table(_) => {
                 check_keys(node, &["only", "inherit_except"])?;
                 match (node.get("only"), node.get("inherit_except")) {
                     (Some(names), None) => Vec::take(names).map(Self::Only),
                     (None, Some(names)) => Vec::take(names).map(Self::InheritExcept),
-                    _ => Err(type_mismatch::<Self>(node)),
+                    _ => Err(mismatch(node, Self::EXPECTED)),
                 }
             }
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
 }
@@ -315,46 +329,48 @@ impl Take for Vec<(String, Option<Secret>)> {
     const EXPECTED: &'static str = "a list of flags, each a string or a list of flag and value";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        all(entries.iter().map(|entry| match &entry.value {
-            Value::Text(flag) => Ok((flag.clone(), None)),
-            Value::List(parts) if parts.len() == 2 => {
-                Ok((String::take(&parts[0])?, Some(Secret::take(&parts[1])?)))
-            }
-            _ => Err(type_mismatch::<Self>(entry)),
-        }))
+        let mut flags = Self::new();
+        each(items(node, Self::EXPECTED)?, &mut |entry| {
+            flags.push(match &entry.value {
+                Value::Text(flag) => (flag.clone(), None),
+                Value::List(parts) if parts.len() == 2 => {
+                    (String::take(&parts[0])?, Some(Secret::take(&parts[1])?))
+                }
+                _ => return Err(mismatch(entry, Self::EXPECTED)),
+            });
+            Ok(())
+        })?;
+        Ok(flags)
     }
 }
 
 impl Take for SettingsSource {
     const EXPECTED: &'static str = "a table, or the path of a file";
+    const FROM_VARIABLE: fn(&str) -> Node = settings_node;
 
     fn take(node: &Node) -> Taken<Self> {
         match &node.value {
             Value::Text(path) => Ok(Self::File(path.into())),
             Value::Table(_) => Json::take(node).map(Self::Value),
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
+}
 
-    fn from_variable(text: &str) -> Node {
-        if text.trim_start().starts_with('{') {
-            // Null matches no type, so invalid JSON is rejected.
-            if let Ok(node) = super::json::parse(text) {
-                return node;
-            }
-            return Node::unplaced(Value::Null);
-        }
-        Node::unplaced(Value::Text(text.to_owned()))
+fn settings_node(text: &str) -> Node {
+    if text.trim_start().starts_with('{') {
+        // Null matches no type, so invalid JSON is rejected.
+        return super::json::parse(text).unwrap_or_else(|_| Node::unplaced(Value::Null));
     }
+    text_node(text)
 }
 
 impl Take for Sandbox {
     const EXPECTED: &'static str = "a table";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(_) = node.value else { return Err(type_mismatch::<Self>(node)) };
-        let parts: [(&[&str], &[&str]); 7] = [
+        table(node, Self::EXPECTED)?;
+        let parts: [(&[&str], &[&str]); 8] = [
             (&["network"], SandboxNetwork::FIELDS),
             (&["network", "tlsTerminate"], SandboxTls::FIELDS),
             (&["filesystem"], SandboxFilesystem::FIELDS),
@@ -362,18 +378,18 @@ impl Take for Sandbox {
             (&["credentials", "files"], SandboxCredential::FIELDS),
             (&["credentials", "envVars"], SandboxCredential::FIELDS),
             (&["ripgrep"], SandboxRipgrep::FIELDS),
+            (&[], Self::FIELDS),
         ];
-        let below = parts.into_iter().flat_map(|(path, known)| {
+        each(&parts, &mut |(path, known)| {
             let part = path.iter().try_fold(node, |node, name| node.get(name));
-            let entries = match part.map(|part| (&part.value, part)) {
-                Some((Value::List(entries), _)) => entries.as_slice(),
-                Some((_, part)) => std::slice::from_ref(part),
-                None => &[],
-            };
-            entries.iter().map(move |entry| check_keys(entry, known))
-        });
-        let own = check_keys(node, Self::FIELDS);
-        all(below.chain([own]))?;
+            match part.map(|part| (&part.value, part)) {
+                Some((Value::List(entries), _)) => {
+                    each(entries, &mut |entry| check_keys(entry, known))
+                }
+                Some((_, part)) => check_keys(part, known),
+                None => Ok(()),
+            }
+        })?;
         typed(node, Self::FIELDS)
     }
 }
@@ -388,7 +404,7 @@ impl Take for OsUser {
                 check_keys(node, &["user", "group"])?;
                 Ok(Self::ids(field(node, "user")?, field(node, "group")?))
             }
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
 }

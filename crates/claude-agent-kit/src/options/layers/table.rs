@@ -61,7 +61,7 @@ impl Row {
     /// Reads the value from the text of the variable.
     pub(super) fn take_variable(&self, text: &str, options: &mut Options) -> Taken<()> {
         let field = (self.field_mut)(options);
-        field.take(&field.parse_variable(text))
+        field.take(&field.variable_parser()(text))
     }
 
     /// Merges the value of a higher source, by the rule.
@@ -92,7 +92,8 @@ trait Field: Any + Debug {
     #[cfg(test)]
     fn expected(&self) -> &'static str;
 
-    fn parse_variable(&self, text: &str) -> Node;
+    /// Returns the parser of the text of a variable.
+    fn variable_parser(&self) -> fn(&str) -> Node;
 
     fn take(&mut self, node: &Node) -> Taken<()>;
 
@@ -106,8 +107,8 @@ impl<T: Take + Debug + Clone + 'static> Field for T {
         T::EXPECTED
     }
 
-    fn parse_variable(&self, text: &str) -> Node {
-        T::from_variable(text)
+    fn variable_parser(&self) -> fn(&str) -> Node {
+        T::FROM_VARIABLE
     }
 
     fn take(&mut self, node: &Node) -> Taken<()> {
@@ -117,22 +118,33 @@ impl<T: Take + Debug + Clone + 'static> Field for T {
 
     fn replace(&mut self, other: &dyn Field) {
         let other: &dyn Any = other;
-        if let Some(other) = other.downcast_ref() {
-            self.clone_from(other);
+        if let Some(other) = other.downcast_ref::<Self>() {
+            // Not `clone_from`, which would be compiled in addition to the `clone` of the options.
+            *self = other.clone();
         }
     }
 }
 
 /// Rows: rule, option, field, variable.
+///
+/// Functions, because each closure that becomes a function pointer is compiled twice.
 macro_rules! table {
     ($( $rule:ident $name:ident $(.$member:ident)? = $($field:ident).+ $(, $variable:literal)?; )+) => {
-        &[$( Row {
-            name: concat!(stringify!($name) $(, ".", stringify!($member))?),
-            variable: variable!($($variable)?),
-            rule: Rule::$rule,
-            field: |options| &options.$($field).+,
-            field_mut: |options| &mut options.$($field).+,
-            merge: merge!($rule $($field).+),
+        &[$( {
+            fn field(options: &Options) -> &dyn Field {
+                &options.$($field).+
+            }
+            fn field_mut(options: &mut Options) -> &mut dyn Field {
+                &mut options.$($field).+
+            }
+            Row {
+                name: concat!(stringify!($name) $(, ".", stringify!($member))?),
+                variable: variable!($($variable)?),
+                rule: Rule::$rule,
+                field,
+                field_mut,
+                merge: merge!($rule $($field).+),
+            }
         } ),+]
     };
 }
@@ -158,7 +170,7 @@ macro_rules! merge {
     };
     (Append $($field:ident).+) => {
         Some(|base, over| {
-            base.$($field).+.extend(over.$($field).+.iter().cloned());
+            base.$($field).+.extend_from_slice(&over.$($field).+);
             Ok(())
         })
     };

@@ -9,7 +9,7 @@ use claude_wire::launch::{Effort, Secret};
 use claude_wire::settings::{ManagedSettings, PermissionPrompts, PreviewFormat};
 use claude_wire::{Json, Map};
 
-use super::node::{Node, Value, Wrong};
+use super::node::{Entry, Node, Value, Wrong};
 
 /// A converted value, or its problems.
 pub(super) type Taken<T> = Result<T, Vec<Wrong>>;
@@ -19,47 +19,107 @@ pub(super) trait Take: Sized {
     /// A description of the expected value.
     const EXPECTED: &'static str;
 
-    fn take(node: &Node) -> Taken<Self>;
+    /// Parses the text of a variable. Types with the same format share the function.
+    const FROM_VARIABLE: fn(&str) -> Node = text_node;
 
-    /// Parses the text of a variable.
-    fn from_variable(text: &str) -> Node {
-        Node::unplaced(Value::Text(text.to_owned()))
-    }
+    fn take(node: &Node) -> Taken<Self>;
+}
+
+/// Returns the text of a variable as a string.
+pub(super) fn text_node(text: &str) -> Node {
+    Node::unplaced(Value::Text(text.to_owned()))
 }
 
 /// Returns the problem of a value of another type.
-pub(super) fn type_mismatch<T: Take>(node: &Node) -> Vec<Wrong> {
-    mismatch(node, T::EXPECTED)
+pub(super) fn mismatch(node: &Node, expected: &str) -> Vec<Wrong> {
+    node.wrong(&format!("expected {expected}, found {}", node.kind()))
 }
 
-fn mismatch(node: &Node, expected: &str) -> Vec<Wrong> {
-    vec![Wrong::new(node.at, format!("expected {expected}, found {}", node.kind()))]
+/// Returns the text of a string.
+pub(super) fn text<'a>(node: &'a Node, expected: &str) -> Taken<&'a str> {
+    match &node.value {
+        Value::Text(text) => Ok(text),
+        _ => Err(mismatch(node, expected)),
+    }
 }
 
-/// Returns all values, or the problems of all.
-pub(super) fn all<T>(taken: impl IntoIterator<Item = Taken<T>>) -> Taken<Vec<T>> {
-    let (mut values, mut wrong) = (Vec::new(), Vec::new());
-    for taken in taken {
-        match taken {
-            Ok(value) => values.push(value),
-            Err(more) => wrong.extend(more),
+/// Returns the values of a list.
+pub(super) fn items<'a>(node: &'a Node, expected: &str) -> Taken<&'a [Node]> {
+    match &node.value {
+        Value::List(entries) => Ok(entries),
+        _ => Err(mismatch(node, expected)),
+    }
+}
+
+/// Returns the entries of a table.
+pub(super) fn table<'a>(node: &'a Node, expected: &str) -> Taken<&'a [Entry]> {
+    match &node.value {
+        Value::Table(entries) => Ok(entries),
+        _ => Err(mismatch(node, expected)),
+    }
+}
+
+/// Takes each of several values, or returns the problems of all.
+pub(super) fn each<'a, T>(entries: &'a [T], take: &mut dyn FnMut(&'a T) -> Taken<()>) -> Taken<()> {
+    let mut wrong = Vec::new();
+    for entry in entries {
+        if let Err(more) = take(entry) {
+            wrong.extend(more);
         }
     }
-    if wrong.is_empty() { Ok(values) } else { Err(wrong) }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// Reads a list of values of one type.
+pub(super) fn values<T: Take>(node: &Node, expected: &str) -> Taken<Vec<T>> {
+    let mut values = Vec::new();
+    each(items(node, expected)?, &mut |entry| {
+        values.push(T::take(entry)?);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// Returns the text of a variable as a list of strings.
+pub(super) fn names_node(text: &str) -> Node {
+    let mut entries = Vec::new();
+    for part in split(text) {
+        entries.push(text_node(part));
+    }
+    Node::unplaced(Value::List(entries))
+}
+
+/// Returns the text of a variable as a list of paths.
+fn paths_node(text: &str) -> Node {
+    let mut entries = Vec::new();
+    for path in std::env::split_paths(text) {
+        if !path.as_os_str().is_empty() {
+            entries.push(text_node(&path.to_string_lossy()));
+        }
+    }
+    Node::unplaced(Value::List(entries))
 }
 
 /// Splits at commas, except inside the parentheses of a rule.
-fn split(text: &str) -> Vec<String> {
-    let mut depth = 0_usize;
-    let parts = text.split(|letter: char| {
+fn split(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0_usize, 0);
+    // The last part ends like one before a comma.
+    for (at, letter) in text.bytes().chain([b',']).enumerate() {
         match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        letter == ',' && depth == 0
-    });
-    parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+        if at == text.len() || (letter == b',' && depth == 0) {
+            let part = text[start..at].trim();
+            if !part.is_empty() {
+                parts.push(part);
+            }
+            start = at + 1;
+        }
+    }
+    parts
 }
 
 /// Implements `Take` for types that are read from a string.
@@ -69,10 +129,7 @@ macro_rules! of_text {
             const EXPECTED: &'static str = $what;
 
             fn take(node: &Node) -> Taken<Self> {
-                match &node.value {
-                    Value::Text(text) => Ok(Self::from(text.clone())),
-                    _ => Err(type_mismatch::<Self>(node)),
-                }
+                text(node, Self::EXPECTED).map(Self::from)
             }
         }
     )+};
@@ -95,16 +152,14 @@ macro_rules! of_whole {
     ($($type:ty),+) => {$(
         impl Take for $type {
             const EXPECTED: &'static str = "an integer";
+            const FROM_VARIABLE: fn(&str) -> Node = whole_node;
 
             fn take(node: &Node) -> Taken<Self> {
-                let Value::Whole(number) = node.value else { return Err(type_mismatch::<Self>(node)) };
-                Self::try_from(number)
-                    .map_err(|_| vec![Wrong::new(node.at, "the number is negative or too large")])
-            }
-
-            fn from_variable(text: &str) -> Node {
-                let number = text.trim().parse().map(Value::Whole);
-                Node::unplaced(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
+                match node.value {
+                    Value::Whole(number) => Self::try_from(number)
+                        .map_err(|_| node.wrong("the number is negative or too large")),
+                    _ => Err(mismatch(node, Self::EXPECTED)),
+                }
             }
         }
     )+};
@@ -112,43 +167,54 @@ macro_rules! of_whole {
 
 of_whole!(u32, u64, usize);
 
+fn whole_node(text: &str) -> Node {
+    match text.trim().parse() {
+        Ok(number) => Node::unplaced(Value::Whole(number)),
+        Err(_) => text_node(text),
+    }
+}
+
 impl Take for f64 {
     const EXPECTED: &'static str = "a number";
+    const FROM_VARIABLE: fn(&str) -> Node = number_node;
 
     fn take(node: &Node) -> Taken<Self> {
         match node.value {
             Value::Number(number) => Ok(number),
             #[expect(clippy::cast_precision_loss, reason = "amounts of money are small")]
             Value::Whole(number) => Ok(number as Self),
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
+}
 
-    fn from_variable(text: &str) -> Node {
-        let number = text.trim().parse().map(Value::Number);
-        Node::unplaced(number.unwrap_or_else(|_| Value::Text(text.to_owned())))
+fn number_node(text: &str) -> Node {
+    match text.trim().parse() {
+        Ok(number) => Node::unplaced(Value::Number(number)),
+        Err(_) => text_node(text),
     }
 }
 
 impl Take for bool {
     const EXPECTED: &'static str = "a Boolean";
+    const FROM_VARIABLE: fn(&str) -> Node = flag_node;
 
     fn take(node: &Node) -> Taken<Self> {
         match node.value {
             Value::Flag(flag) => Ok(flag),
-            _ => Err(type_mismatch::<Self>(node)),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
+}
 
-    fn from_variable(text: &str) -> Node {
-        let is = |words: [&str; 4]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
-        Node::unplaced(if is(["1", "true", "yes", "on"]) {
-            Value::Flag(true)
-        } else if is(["0", "false", "no", "off"]) {
-            Value::Flag(false)
-        } else {
-            Value::Text(text.to_owned())
-        })
+fn flag_node(text: &str) -> Node {
+    let is = |words: [&str; 4]| words.iter().any(|word| text.trim().eq_ignore_ascii_case(word));
+    if is(["1", "true", "yes", "on"]) {
+        Node::unplaced(Value::Flag(true))
+    } else if is(["0", "false", "no", "off"]) {
+        Node::unplaced(Value::Flag(false))
+    } else {
+        text_node(text)
     }
 }
 
@@ -156,9 +222,10 @@ impl Take for Duration {
     const EXPECTED: &'static str = "a duration such as `500ms`, `30s`, `10min` or `2h`";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Text(text) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        duration(text.trim())
-            .ok_or_else(|| vec![Wrong::new(node.at, format!("expected {}", Self::EXPECTED))])
+        match duration(text(node, Self::EXPECTED)?.trim()) {
+            Some(duration) => Ok(duration),
+            None => Err(node.wrong(&format!("expected {}", Self::EXPECTED))),
+        }
     }
 }
 
@@ -176,13 +243,10 @@ fn duration(text: &str) -> Option<Duration> {
 
 impl<T: Take> Take for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
+    const FROM_VARIABLE: fn(&str) -> Node = T::FROM_VARIABLE;
 
     fn take(node: &Node) -> Taken<Self> {
         T::take(node).map(Some)
-    }
-
-    fn from_variable(text: &str) -> Node {
-        T::from_variable(text)
     }
 }
 
@@ -196,42 +260,28 @@ impl<T: Take> Take for Box<T> {
 
 impl Take for Vec<String> {
     const EXPECTED: &'static str = "a list of strings";
+    const FROM_VARIABLE: fn(&str) -> Node = names_node;
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        all(entries.iter().map(String::take))
-    }
-
-    fn from_variable(text: &str) -> Node {
-        let entries = split(text).into_iter().map(|entry| Node::unplaced(Value::Text(entry)));
-        Node::unplaced(Value::List(entries.collect()))
+        values(node, Self::EXPECTED)
     }
 }
 
 impl Take for Vec<Secret> {
     const EXPECTED: &'static str = Vec::<String>::EXPECTED;
+    const FROM_VARIABLE: fn(&str) -> Node = names_node;
 
     fn take(node: &Node) -> Taken<Self> {
-        Vec::<String>::take(node).map(|texts| texts.into_iter().map(Secret::from).collect())
-    }
-
-    fn from_variable(text: &str) -> Node {
-        Vec::<String>::from_variable(text)
+        values(node, Self::EXPECTED)
     }
 }
 
 impl Take for Vec<PathBuf> {
     const EXPECTED: &'static str = "a list of paths";
+    const FROM_VARIABLE: fn(&str) -> Node = paths_node;
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::List(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        all(entries.iter().map(PathBuf::take))
-    }
-
-    fn from_variable(text: &str) -> Node {
-        let paths = std::env::split_paths(text).map(|path| path.to_string_lossy().into_owned());
-        let paths = paths.filter(|path| !path.is_empty());
-        Node::unplaced(Value::List(paths.map(|path| Node::unplaced(Value::Text(path))).collect()))
+        values(node, Self::EXPECTED)
     }
 }
 
@@ -239,9 +289,12 @@ impl<T: Take> Take for Map<T> {
     const EXPECTED: &'static str = "a table of strings";
 
     fn take(node: &Node) -> Taken<Self> {
-        let Value::Table(entries) = &node.value else { return Err(type_mismatch::<Self>(node)) };
-        let taken = entries.iter().map(|entry| Ok((entry.name.clone(), T::take(&entry.node)?)));
-        Ok(all(taken)?.into())
+        let mut map = Self::new();
+        each(table(node, Self::EXPECTED)?, &mut |entry| {
+            map.insert(entry.name.as_str(), T::take(&entry.node)?);
+            Ok(())
+        })?;
+        Ok(map)
     }
 }
 
@@ -250,8 +303,8 @@ impl Take for Json {
 
     fn take(node: &Node) -> Taken<Self> {
         match node.value {
-            Value::Table(_) => Ok(node.json().map_err(|wrong| vec![wrong])?.into()),
-            _ => Err(type_mismatch::<Self>(node)),
+            Value::Table(_) => Ok(node.json()?.into()),
+            _ => Err(mismatch(node, Self::EXPECTED)),
         }
     }
 }

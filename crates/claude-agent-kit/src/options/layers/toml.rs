@@ -12,10 +12,11 @@ use crate::sort;
 pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let start = |span: Option<Range<usize>>| span.map_or(0, |span| span.start);
-    let mut wrong: Vec<Wrong> = errors
-        .iter()
-        .map(|error| Wrong::new(start(error.span()), format!("invalid TOML: {}", error.message())))
-        .collect();
+    let mut wrong = Vec::new();
+    for error in &errors {
+        let reason = format!("invalid TOML: {}", error.message());
+        wrong.push(Wrong::new(start(error.span()), reason));
+    }
     // In the order of the text.
     sort::sort_by_key(&mut wrong, |wrong| wrong.at);
     if wrong.is_empty() {
@@ -28,14 +29,11 @@ pub(super) fn parse(text: &str) -> Result<Node, Vec<Wrong>> {
 }
 
 fn entries(table: &DeTable<'_>, wrong: &mut Vec<Wrong>) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = table
-        .iter()
-        .map(|(key, value)| Entry {
-            name: key.get_ref().to_string(),
-            at: key.span().start,
-            node: node(value, wrong),
-        })
-        .collect();
+    let mut entries = Vec::with_capacity(table.len());
+    for (key, value) in table {
+        let (name, at) = (key.get_ref().to_string(), key.span().start);
+        entries.push(Entry { name, at, node: node(value, wrong) });
+    }
     // Problems are reported in the order of the text.
     sort::sort_by_key(&mut entries, |entry| entry.at);
     entries
@@ -44,7 +42,7 @@ fn entries(table: &DeTable<'_>, wrong: &mut Vec<Wrong>) -> Vec<Entry> {
 fn node(value: &Spanned<DeValue<'_>>, wrong: &mut Vec<Wrong>) -> Node {
     let at = value.span().start;
     let mut too_large = || {
-        wrong.push(Wrong::new(at, "the number is too large"));
+        wrong.push(Wrong::new(at, "the number is too large".to_owned()));
         Value::Null
     };
     let value = match value.get_ref() {
@@ -57,7 +55,11 @@ fn node(value: &Spanned<DeValue<'_>>, wrong: &mut Vec<Wrong>) -> Node {
         }
         DeValue::Datetime(time) => Value::Text(time.to_string()),
         DeValue::Array(values) => {
-            Value::List(values.iter().map(|value| node(value, wrong)).collect())
+            let mut nodes = Vec::with_capacity(values.len());
+            for value in values {
+                nodes.push(node(value, wrong));
+            }
+            Value::List(nodes)
         }
         DeValue::Table(table) => Value::Table(entries(table, wrong)),
     };

@@ -233,7 +233,7 @@ fn start_and_check(number: usize) {
     let mut spec = crate::process::tests::shell("printf '%s|%s' \"$1\" \"$MARK\"; exit $2");
     let mark = format!("{number}-{}", "x".repeat(number % 5_000));
     spec.arguments.extend(["sh".into(), mark.clone().into(), (number % 100).to_string().into()]);
-    spec.environment.insert("MARK".into(), mark.clone().into());
+    spec.environment.push(("MARK".into(), mark.clone().into()));
     let (mut child, pipes) = spawn(&spec, &[]).unwrap().unwrap();
     drop((pipes.stdin, pipes.stderr));
     let mut printed = String::new();

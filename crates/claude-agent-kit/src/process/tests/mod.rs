@@ -3,7 +3,6 @@
 /// Unusual hosts and systems.
 mod hosts;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -38,7 +37,7 @@ pub(crate) fn shell(script: &str) -> Spec {
         program: "/bin/sh".into(),
         arguments: vec!["-c".into(), script.into()],
         user: None,
-        environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         directory: None,
         die_with_parent: true,
     }
@@ -116,7 +115,7 @@ fn pipes_and_exit_status_are_forwarded() {
 #[test]
 fn child_receives_only_the_given_environment() {
     let mut spec = shell("env | sort");
-    spec.environment.insert("MARK".into(), "yes".into());
+    spec.environment.push(("MARK".into(), "yes".into()));
     let mut started = try_start(spec).unwrap();
     let mut out = String::new();
     started.stdout.read_to_string(&mut out).unwrap();
