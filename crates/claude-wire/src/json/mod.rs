@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::DecodeError;
 use crate::repair;
-use crate::schema::{self, Decode};
+use crate::schema::{self, Decode, Placeholder, Reader, Slot};
 
 pub use extra::Extra;
 pub use list::List;
@@ -78,26 +78,31 @@ impl Json {
     /// # Errors
     /// If the value cannot be deserialized into `T`.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        self.read(|text| serde_json::from_str(text))
-    }
-
-    /// Does the same as [`Self::deserialize`] for a wire type, with less code for each.
-    pub(crate) fn decode<T: Decode>(&self) -> Result<T, DecodeError> {
-        self.read(schema::from_text)
-    }
-
-    fn read<T>(
-        &self,
-        read: impl Fn(&str) -> Result<T, serde_json::Error>,
-    ) -> Result<T, DecodeError> {
-        let error = match read(self.text()) {
+        let error = match serde_json::from_str(self.text()) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         match self.repaired() {
-            Some(text) => read(&text).map_err(DecodeError::from_json),
+            Some(text) => serde_json::from_str(&text).map_err(DecodeError::from_json),
             None => Err(DecodeError::from_json(error)),
         }
+    }
+
+    /// Does the same as [`Self::deserialize`] for a wire type, with less code for each.
+    pub(crate) fn decode<T: Decode + Placeholder>(&self) -> Result<T, DecodeError> {
+        let mut value = T::placeholder();
+        self.decode_into(&mut value)?;
+        Ok(value)
+    }
+
+    /// Does the same as [`Self::decode`], without code for each type.
+    pub(crate) fn decode_into(&self, slot: &mut dyn Slot) -> Result<(), DecodeError> {
+        let Err(error) = schema::fill_all(slot, Reader::new(self.text())) else {
+            return Ok(());
+        };
+        let Some(text) = self.repaired() else { return Err(DecodeError::from_json(error)) };
+        slot.reset();
+        schema::fill_all(slot, Reader::new(&text)).map_err(DecodeError::from_json)
     }
 
     #[cold]

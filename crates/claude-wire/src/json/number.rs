@@ -124,22 +124,27 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 impl Decode for Number {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        if !matches!(reader.peek(), Some(b'-' | b'0'..=b'9')) {
-            return Err(reader.mismatch("a number"));
-        }
-        if let Some(count) = reader.count() {
-            return Ok(Self::from(count));
-        }
-        // serde_json rejects numbers beyond f64 (1e400). Such a line fails on the first, fast attempt; the
-        // second attempt reads the number from its text.
-        if !reader.is_isolating() {
-            return reader.stream();
-        }
-        let raw = reader.raw()?;
-        Ok(serde_json::from_str(raw.get())
-            .unwrap_or_else(|_| Self(Repr::Text(Box::new(reader.owned(raw))))))
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = number(reader)?;
+        Ok(())
     }
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<Number, Error> {
+    if !matches!(reader.peek(), Some(b'-' | b'0'..=b'9')) {
+        return Err(reader.mismatch("a number"));
+    }
+    if let Some(count) = reader.count() {
+        return Ok(Number::from(count));
+    }
+    // serde_json rejects numbers beyond f64 (1e400). Such a line fails on the first, fast attempt; the
+    // second attempt reads the number from its text.
+    if !reader.is_isolating() {
+        return reader.stream();
+    }
+    let raw = reader.raw()?;
+    Ok(serde_json::from_str(raw.get())
+        .unwrap_or_else(|_| Number(Repr::Text(Box::new(reader.owned(raw))))))
 }
 
 struct NumberVisitor;
