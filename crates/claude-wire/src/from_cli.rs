@@ -75,9 +75,7 @@ fn read_control(line: &Bytes, slot: &mut dyn Slot) -> Result<(), Malformed> {
     {
         return Ok(());
     }
-    let repaired = repair::repaired(line);
-    let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(line));
     slot.reset();
-    schema::fill_all(slot, Reader::isolating(&text))
+    schema::fill_all(slot, Reader::isolating(&repair::valid(line)))
         .map_err(|error| Malformed::new(line.clone(), without_values(&error)))
 }

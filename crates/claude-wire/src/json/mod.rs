@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::DecodeError;
 use crate::repair;
-use crate::schema::{self, Decode, Placeholder, Reader, Slot};
+use crate::schema::{self, Decode, Encode, Placeholder, Reader, Slot, View};
 
 pub use extra::Extra;
 pub use list::List;
@@ -57,6 +57,12 @@ impl Json {
     /// If `value` cannot be represented in JSON, such as a map whose keys are not strings.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, DecodeError> {
         serde_json::value::to_raw_value(value).map(Self).map_err(DecodeError::from_json)
+    }
+
+    /// Writes a wire type. Such a type has keys that are strings and values that are JSON, so this cannot
+    /// fail.
+    pub(crate) fn from_view(view: View<'_>) -> Self {
+        Self::from_serialize(&view).unwrap_or_default()
     }
 
     /// Creates a value from JSON text, which is kept unchanged.
@@ -107,7 +113,7 @@ impl Json {
 
     #[cold]
     fn repaired(&self) -> Option<String> {
-        String::from_utf8(repair::repaired(self.text().as_bytes())?).ok()
+        repair::repaired(self.text().as_bytes())
     }
 }
 
@@ -133,16 +139,14 @@ impl From<serde_json::Value> for Json {
 impl From<&str> for Json {
     /// Creates a JSON string.
     fn from(text: &str) -> Self {
-        // Every text can be encoded as a JSON string.
-        Self::from_serialize(text).unwrap_or_default()
+        Self::from_view(View::Text(text))
     }
 }
 
 impl From<&Extra> for Json {
     /// Creates a JSON object.
     fn from(fields: &Extra) -> Self {
-        // Keys are strings and values are JSON, so encoding them cannot fail.
-        Self::from_serialize(fields).unwrap_or_default()
+        Self::from_view(fields.view())
     }
 }
 

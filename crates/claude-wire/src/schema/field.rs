@@ -60,11 +60,11 @@ impl<T: Decode + Placeholder> Decode for Vec<T> {
 
 impl<T: Decode + Placeholder> Decode for Option<T> {
     fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        if reader.null() {
-            *self = None;
-            return Ok(());
+        *self = if reader.null() { None } else { Some(T::placeholder()) };
+        match self {
+            Some(value) => value.decode(reader),
+            None => Ok(()),
         }
-        self.insert(T::placeholder()).decode(reader)
     }
 }
 
@@ -133,7 +133,9 @@ macro_rules! machine_numbers {
     ($($type:ty),+) => {$(
         impl Decode for $type {
             fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-                *self = reader.stream()?;
+                let number = reader.unsigned()?;
+                *self = Self::try_from(number)
+                    .map_err(|_| reader.out_of_range(number, stringify!($type)))?;
                 Ok(())
             }
         }
@@ -177,6 +179,9 @@ impl<T: Encode> Encode for Vec<T> {
 /// A value that a field has until its own was read: no `Option` around every field that must come,
 /// and one way to drop a struct that was read in part.
 pub(crate) trait Placeholder {
+    /// Whether it takes memory from the heap, and so time.
+    const ALLOCATES: bool = false;
+
     fn placeholder() -> Self;
 }
 
@@ -198,6 +203,8 @@ default_placeholder!(
 );
 
 impl<T: Placeholder> Placeholder for Box<T> {
+    const ALLOCATES: bool = true;
+
     #[inline]
     fn placeholder() -> Self {
         Self::new(T::placeholder())
@@ -205,6 +212,8 @@ impl<T: Placeholder> Placeholder for Box<T> {
 }
 
 impl<T: Placeholder> Placeholder for Arc<T> {
+    const ALLOCATES: bool = true;
+
     #[inline]
     fn placeholder() -> Self {
         Self::new(T::placeholder())

@@ -21,11 +21,9 @@ mod long;
 mod reader;
 mod view;
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
 pub(crate) use field::{Decode, Field, Placeholder, SetText, Slot, required_field};
@@ -125,41 +123,3 @@ macro_rules! serde_traits {
     };
 }
 pub(crate) use serde_traits;
-
-/// An object key or a tag, borrowed from the text unless it holds escapes.
-#[derive(Debug)]
-pub(crate) struct Key<'de>(Cow<'de, str>);
-
-impl Key<'_> {
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(crate) fn into_string(self) -> String {
-        self.0.into_owned()
-    }
-}
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}

@@ -188,6 +188,17 @@ impl<'de> Reader<'de> {
         Some(bytes[..digits].iter().fold(0, |count, byte| count * 10 + u64::from(byte - b'0')))
     }
 
+    /// A number for a machine type.
+    pub(crate) fn unsigned(&mut self) -> Result<u64, Error> {
+        self.stream()
+    }
+
+    /// The error of a number that its machine type cannot hold.
+    #[cold]
+    pub(crate) fn out_of_range(&self, number: u64, expected: &str) -> Error {
+        self.error(&format!("invalid value: integer `{number}`, expected {expected}"))
+    }
+
     /// The text of the next value, which is checked to be JSON.
     pub(crate) fn raw(&mut self) -> Result<&'de RawValue, Error> {
         self.stream()
@@ -259,7 +270,7 @@ impl<'de> Reader<'de> {
     }
 
     /// Begins a list.
-    fn list(&mut self, expected: &str) -> Result<(), Error> {
+    pub(crate) fn list(&mut self, expected: &str) -> Result<(), Error> {
         if self.peek() != Some(b'[') {
             return Err(self.mismatch(expected));
         }
@@ -277,8 +288,18 @@ impl<'de> Reader<'de> {
         Ok(())
     }
 
+    /// The texts of the items of a list.
+    pub(crate) fn raw_items(&mut self) -> Result<Vec<&'de RawValue>, Error> {
+        self.list("a sequence")?;
+        let mut items = Vec::new();
+        while self.next_item(items.is_empty())? {
+            items.push(self.raw()?);
+        }
+        Ok(items)
+    }
+
     /// Whether the list has another item, which is then next.
-    fn next_item(&mut self, is_first: bool) -> Result<bool, Error> {
+    pub(crate) fn next_item(&mut self, is_first: bool) -> Result<bool, Error> {
         if self.eat(b']') {
             self.nesting -= 1;
             return Ok(false);

@@ -202,8 +202,14 @@ macro_rules! open_union {
         }
 
         impl $crate::schema::Placeholder for $name {
+            const ALLOCATES: bool = true $(&& <$type as $crate::schema::Placeholder>::ALLOCATES)+;
+
+            // The first member that takes no memory.
             #[inline]
             fn placeholder() -> Self {
+                $( if !<$type as $crate::schema::Placeholder>::ALLOCATES {
+                    return Self::$variant($crate::schema::Placeholder::placeholder());
+                } )+
                 Self::Unknown(Box::new($crate::Unknown::new($tag)))
             }
         }
