@@ -310,12 +310,17 @@ impl From<Vec<ContentBlock>> for Content {
 }
 
 impl Decode for Content {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        match reader.peek() {
-            Some(b'"') => String::decode(reader).map(Self::Text),
-            Some(b'[') => reader.nested_content(Vec::decode).map(Self::Blocks),
-            _ => Err(reader.mismatch("a string or a list of content blocks")),
-        }
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = match reader.peek() {
+            Some(b'"') => Self::Text(reader.string()?.into_owned()),
+            Some(b'[') => {
+                let mut blocks: Vec<ContentBlock> = Vec::new();
+                reader.nested_content(&mut blocks)?;
+                Self::Blocks(blocks)
+            }
+            _ => return Err(reader.mismatch("a string or a list of content blocks")),
+        };
+        Ok(())
     }
 }
 

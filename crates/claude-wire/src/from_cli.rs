@@ -9,7 +9,7 @@ use crate::envelope::Envelope;
 use crate::error::without_values;
 use crate::message::{Malformed, Message};
 use crate::repair;
-use crate::schema::{self, Decode};
+use crate::schema::{self, Decode, Placeholder, Reader, Slot};
 
 /// One line of the CLI.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,15 +62,20 @@ impl FromCli {
 
 /// Decodes a control frame; on a second attempt with broken characters repaired and an undecodable
 /// body isolated.
-pub(crate) fn control<T: Decode>(line: &Bytes) -> Result<T, Malformed> {
+pub(crate) fn control<T: Decode + Placeholder>(line: &Bytes) -> Result<T, Malformed> {
+    let mut frame = T::placeholder();
+    read_control(line, &mut frame)?;
+    Ok(frame)
+}
+
+fn read_control(line: &Bytes, slot: &mut dyn Slot) -> Result<(), Malformed> {
     // UTF-8 is checked once for the whole line: given bytes, serde_json checks each string.
     if let Ok(text) = std::str::from_utf8(line)
-        && let Ok(frame) = schema::from_text(text)
+        && schema::fill_all(slot, Reader::new(text)).is_ok()
     {
-        return Ok(frame);
+        return Ok(());
     }
-    let repaired = repair::repaired(line);
-    let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(line));
-    schema::from_text_isolating(&text)
+    slot.reset();
+    schema::fill_all(slot, Reader::isolating(&repair::valid(line)))
         .map_err(|error| Malformed::new(line.clone(), without_values(&error)))
 }

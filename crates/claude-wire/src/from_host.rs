@@ -10,6 +10,7 @@ use crate::from_cli::control;
 use crate::id::RequestId;
 use crate::json::Json;
 use crate::message::{Malformed, UserMessage};
+use crate::schema::{Encode, View};
 
 /// The initial capacity; most responses are shorter.
 const USUAL_LINE: usize = 256;
@@ -37,7 +38,7 @@ impl FromHost {
     /// If a payload cannot be encoded as JSON.
     pub fn encode(&self) -> Result<Bytes, DecodeError> {
         let mut line = Vec::with_capacity(USUAL_LINE);
-        serde_json::to_writer(&mut line, self).map_err(DecodeError::from_json)?;
+        serde_json::to_writer(&mut line, &self.view()).map_err(DecodeError::from_json)?;
         Ok(finished(line))
     }
 
@@ -51,7 +52,7 @@ impl FromHost {
         let length = BEFORE.len() + id.len() + BETWEEN.len() + answer.len() + 8;
         let mut line = Vec::with_capacity(length);
         line.extend_from_slice(BEFORE);
-        serde_json::to_writer(&mut line, id).map_err(DecodeError::from_json)?;
+        serde_json::to_writer(&mut line, &View::Text(id)).map_err(DecodeError::from_json)?;
         line.extend_from_slice(BETWEEN);
         line.extend_from_slice(answer);
         line.extend_from_slice(b"}}");
@@ -91,15 +92,21 @@ fn finished(mut text: Vec<u8>) -> Bytes {
     text.into()
 }
 
+impl Encode for FromHost {
+    fn view(&self) -> View<'_> {
+        match self {
+            Self::User(message) => message.view(),
+            Self::Request(request) => request.view(),
+            Self::Response(response) => response.view(),
+            Self::Cancel(cancel) => cancel.view(),
+            Self::KeepAlive(keep_alive) => keep_alive.view(),
+        }
+    }
+}
+
 impl Serialize for FromHost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::User(message) => message.serialize(serializer),
-            Self::Request(request) => request.serialize(serializer),
-            Self::Response(response) => response.serialize(serializer),
-            Self::Cancel(cancel) => cancel.serialize(serializer),
-            Self::KeepAlive(keep_alive) => keep_alive.serialize(serializer),
-        }
+        self.view().serialize(serializer)
     }
 }
 

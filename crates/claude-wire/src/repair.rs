@@ -4,17 +4,29 @@ use std::borrow::Cow;
 
 /// Returns the text with U+FFFD for each invalid UTF-8 sequence and each lone surrogate escape; `None`
 /// if there is nothing to repair.
-pub(crate) fn repaired(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn repaired(text: &[u8]) -> Option<String> {
+    match valid(text) {
+        Cow::Owned(text) => Some(text),
+        Cow::Borrowed(_) => None,
+    }
+}
+
+/// Returns the text, repaired if there is something to repair.
+pub(crate) fn valid(text: &[u8]) -> Cow<'_, str> {
     let valid = String::from_utf8_lossy(text);
     let lone = lone_surrogates(valid.as_bytes());
-    if lone.is_empty() && matches!(valid, Cow::Borrowed(_)) {
-        return None;
+    if lone.is_empty() {
+        return valid;
     }
-    let mut bytes = valid.into_owned().into_bytes();
+    let mut repaired = String::with_capacity(valid.len());
+    let mut from = 0;
     for at in lone {
-        bytes[at..at + ESCAPE].copy_from_slice(br"\ufffd");
+        repaired.push_str(&valid[from..at]);
+        repaired.push_str(r"\ufffd");
+        from = at + ESCAPE;
     }
-    Some(bytes)
+    repaired.push_str(&valid[from..]);
+    Cow::Owned(repaired)
 }
 
 /// The length of `\uXXXX`.
@@ -65,7 +77,7 @@ mod tests {
     use super::repaired;
 
     fn check(text: &[u8], expected: Option<&str>) {
-        let text_after = repaired(text).map(|bytes| String::from_utf8(bytes).unwrap());
+        let text_after = repaired(text);
         assert_eq!(text_after.as_deref(), expected, "{}", text.escape_ascii());
     }
 

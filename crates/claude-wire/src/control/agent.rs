@@ -3,6 +3,7 @@
 use super::PermissionMode;
 use crate::json::{Extra, Json, List, Map};
 use crate::launch::Effort;
+use crate::schema::Encode;
 
 silent_wire_struct! {
     /// An agent to which the model or the host can delegate a task.
@@ -97,8 +98,7 @@ impl AgentDefinition {
     #[must_use]
     pub fn mcp_server(mut self, name: impl Into<String>, config: impl Into<Json>) -> Self {
         let server = Map::from([(name.into(), config.into())]);
-        // A name and JSON: writing them cannot fail.
-        self.mcp_servers.push(Json::from_serialize(&server).unwrap_or_default());
+        self.mcp_servers.push(Json::from_view(server.view()));
         self
     }
 

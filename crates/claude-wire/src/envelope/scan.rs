@@ -1,25 +1,32 @@
 //! Reads the envelope from the beginning of a line.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::Envelope;
 use crate::error::DecodeError;
 use crate::repair;
-use crate::schema::Key;
+use crate::scan::{self, ScanError, Scanner};
+use crate::schema::Reader;
 
 /// Reads the relevant fields of a line, up to the point where it is broken.
 pub(super) fn scan(line: &[u8]) -> (Envelope<'_>, Result<(), DecodeError>) {
     let mut envelope = Envelope::default();
-    let mut deserializer = serde_json::Deserializer::from_slice(line);
-    let end = Level { envelope: &mut envelope, place: Place::Line }
-        .deserialize(&mut deserializer)
-        .and_then(|()| deserializer.end())
-        .map_err(DecodeError::from_json);
-    (envelope, end)
+    let mut scanner = Scanner::new(line);
+    let is_whole = read_object(&mut envelope, Place::Line, &mut scanner).is_ok()
+        && scanner.peek() == Err(ScanError::Eof);
+    (envelope, if is_whole { Ok(()) } else { Err(error_of(line)) })
+}
+
+/// The error of a line that is not a JSON object, in the words of `serde_json`.
+#[cold]
+fn error_of(line: &[u8]) -> DecodeError {
+    let text = String::from_utf8_lossy(line);
+    let mut reader = Reader::new(&text);
+    if reader.peek() == Some(b'{') && reader.skip().is_ok() && reader.end().is_ok() {
+        return DecodeError::new("invalid unicode code point");
+    }
+    let mut reader = Reader::new(&text);
+    DecodeError::from_json(reader.mismatch("an object with a `type`"))
 }
 
 /// Sets the field `name` from its JSON text, if the envelope has the field and the value is valid.
@@ -89,8 +96,7 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
     }
-    let repaired = repair::repaired(json.as_bytes());
-    serde_json::from_slice(repaired.as_deref().unwrap_or(json.as_bytes())).ok().map(Cow::Owned)
+    serde_json::from_str(&repair::valid(json.as_bytes())).ok().map(Cow::Owned)
 }
 
 /// The maximum number of strings that are read from a list.
@@ -98,28 +104,14 @@ const MAX_STRINGS: usize = 64 * 1024;
 
 /// Returns the first strings of a JSON list.
 fn strings(json: &str) -> Vec<Cow<'_, str>> {
-    let mut deserializer = serde_json::Deserializer::from_str(json);
-    deserializer.deserialize_seq(Strings).unwrap_or_default()
-}
-
-struct Strings;
-
-impl<'a> Visitor<'a> for Strings {
-    type Value = Vec<Cow<'a, str>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of strings")
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut strings = Vec::new();
-        while let Some(entry) = seq.next_element::<&'a RawValue>()? {
-            if strings.len() < MAX_STRINGS {
-                strings.extend(string(entry.get()));
-            }
+    let entries = Reader::new(json).raw_items().unwrap_or_default();
+    let mut strings = Vec::new();
+    for entry in entries {
+        if strings.len() < MAX_STRINGS {
+            strings.extend(string(entry.get()));
         }
-        Ok(strings)
     }
+    strings
 }
 
 /// The kind of an object in a line, which determines the relevant fields.
@@ -154,71 +146,30 @@ impl Place {
 }
 
 /// Reads an object into the envelope field by field, so that fields before a broken part are kept.
-struct Level<'e, 'a> {
-    envelope: &'e mut Envelope<'a>,
+fn read_object<'a>(
+    envelope: &mut Envelope<'a>,
     place: Place,
-}
-
-impl<'a> DeserializeSeed<'a> for Level<'_, 'a> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<(), D::Error> {
-        match self.place {
-            Place::Line => deserializer.deserialize_map(self),
+    scanner: &mut Scanner<'a>,
+) -> scan::Result<()> {
+    let mut is_first = true;
+    while let Some(name) = scanner.key(is_first)? {
+        is_first = false;
+        let name = text(&name)?;
+        if let Some(place) = place.inside(envelope, name) {
             // Only the line itself must be an object.
-            Place::Control | Place::Patch => deserializer.deserialize_any(self),
+            match scanner.peek()? {
+                b'{' => read_object(envelope, place, scanner)?,
+                _ => scanner.skip()?,
+            }
+        } else if place.wants(name) {
+            set(envelope, name, text(scanner.raw()?)?);
+        } else {
+            scanner.skip()?;
         }
     }
+    Ok(())
 }
 
-impl<'a> Visitor<'a> for Level<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object with a `type`")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key::<Key<'a>>()? {
-            let name = key.as_str();
-            if let Some(place) = self.place.inside(self.envelope, name) {
-                map.next_value_seed(Level { envelope: self.envelope, place })?;
-            } else if self.place.wants(name) {
-                let value: &'a RawValue = map.next_value()?;
-                set(self.envelope, name, value.get());
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
+fn text(bytes: &[u8]) -> scan::Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| ScanError::Syntax)
 }

@@ -2,14 +2,13 @@
 //! of `serde_json::Value`.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Json;
 use crate::repair;
-use crate::schema::Key;
+use crate::schema::Reader;
 
 impl Json {
     /// Returns the member `key` of an object; `None` if there is no such member or the value is not
@@ -54,23 +53,27 @@ impl Json {
 
     /// Returns the value of a boolean; `None` for any other value.
     pub fn as_bool(&self) -> Option<bool> {
-        self.scalar()
+        match self.text() {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
     }
 
     /// Returns an integer that an `i64` can hold; `None` for any other value, `5.0` included.
     pub fn as_i64(&self) -> Option<i64> {
-        self.scalar::<serde_json::Number>()?.as_i64()
+        self.number()?.as_i64()
     }
 
     /// Returns an integer that a `u64` can hold; `None` for any other value, `5.0` included.
     pub fn as_u64(&self) -> Option<u64> {
-        self.scalar::<serde_json::Number>()?.as_u64()
+        self.number()?.as_u64()
     }
 
     /// Returns the nearest floating-point value of a number; `None` for any other value and for
     /// numbers that are out of range.
     pub fn as_f64(&self) -> Option<f64> {
-        self.scalar::<serde_json::Number>()?.as_f64()
+        self.number()?.as_f64()
     }
 
     /// Returns whether the value is `null`.
@@ -93,8 +96,10 @@ impl Json {
         self.text().starts_with('[')
     }
 
-    fn scalar<'a, T: Deserialize<'a>>(&'a self) -> Option<T> {
-        serde_json::from_str(self.text()).ok()
+    fn number(&self) -> Option<Value> {
+        let is_number =
+            self.text().starts_with(|start: char| start == '-' || start.is_ascii_digit());
+        if is_number { serde_json::from_str(self.text()).ok() } else { None }
     }
 
     /// Follows `steps` from the value. A broken escape in a skipped name makes the first attempt fail; the
@@ -104,7 +109,7 @@ impl Json {
             return found.map(|found| Self(found.to_owned()));
         }
         let repaired = repair::repaired(self.text().as_bytes())?;
-        let found = follow(serde_json::from_slice(&repaired).ok()?, steps).ok()?;
+        let found = follow(serde_json::from_str(&repaired).ok()?, steps).ok()?;
         found.map(|found| Self(found.to_owned()))
     }
 }
@@ -147,12 +152,13 @@ fn follow<'a>(
 ) -> Result<Option<&'a RawValue>, serde_json::Error> {
     let mut value = value;
     for step in steps {
-        let inner = match value.get().as_bytes().first() {
-            Some(b'{') => step.key().map(|key| value.deserialize_map(Member(key))),
-            Some(b'[') => step.index().map(|index| value.deserialize_seq(Element(index))),
+        let text = value.get();
+        let inner = match (text.as_bytes().first(), step.key(), step.index()) {
+            (Some(b'{'), Some(key), _) => member(text, key)?,
+            (Some(b'['), _, Some(index)) => element(text, index)?,
             _ => None,
         };
-        match inner.transpose()?.flatten() {
+        match inner {
             Some(inner) => value = inner,
             None => return Ok(None),
         }
@@ -160,47 +166,33 @@ fn follow<'a>(
     Ok(Some(value))
 }
 
-/// Visits an object for the last member of a name.
-struct Member<'a>(&'a str);
-
-impl<'de> Visitor<'de> for Member<'_> {
-    type Value = Option<&'de RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(key) = map.next_key::<Key<'de>>()? {
-            if key.as_str() == self.0 {
-                found = Some(map.next_value()?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
+/// The last member of a name.
+fn member<'a>(object: &'a str, name: &str) -> Result<Option<&'a RawValue>, serde_json::Error> {
+    let mut reader = Reader::new(object);
+    let mut entries = reader.object("an object")?;
+    let mut found = None;
+    while let Some(key) = entries.next_key()? {
+        if key == name {
+            found = Some(entries.reader.raw()?);
+        } else {
+            entries.reader.skip()?;
         }
-        Ok(found)
     }
+    Ok(found)
 }
 
-/// Visits an array for one element.
-struct Element(usize);
-
-impl<'de> Visitor<'de> for Element {
-    type Value = Option<&'de RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-        for _ in 0..self.0 {
-            if elements.next_element::<IgnoredAny>()?.is_none() {
-                return Ok(None);
-            }
+/// One element of an array.
+fn element(array: &str, index: usize) -> Result<Option<&RawValue>, serde_json::Error> {
+    let mut reader = Reader::new(array);
+    reader.list("an array")?;
+    let (mut at, mut found) = (0, None);
+    while reader.next_item(at == 0)? {
+        if at == index {
+            found = Some(reader.raw()?);
+        } else {
+            reader.skip()?;
         }
-        let found = elements.next_element()?;
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(found)
+        at += 1;
     }
+    Ok(found)
 }

@@ -1,12 +1,10 @@
 //! Unknown fields of a type.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::Json;
-use crate::schema::Key;
+use crate::schema;
 
 /// The unknown fields of an object, in their original order.
 ///
@@ -23,7 +21,10 @@ impl Extra {
 
     /// Sets a field, replacing the one of that name.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Json>) {
-        let (name, value) = (name.into(), value.into());
+        self.set_field(name.into(), value.into());
+    }
+
+    fn set_field(&mut self, name: String, value: Json) {
         let fields = self.0.get_or_insert_default();
         match fields.iter_mut().find(|(key, _)| *key == name) {
             Some(field) => field.1 = value,
@@ -33,12 +34,12 @@ impl Extra {
 
     /// Returns the fields in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
-        self.0.iter().flat_map(|fields| fields.iter()).map(|(name, value)| (name.as_str(), value))
+        self.fields().iter().map(|(name, value)| (name.as_str(), value))
     }
 
     /// Returns the number of fields.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |fields| fields.len())
+        self.fields().len()
     }
 
     /// Returns whether there are no fields.
@@ -46,36 +47,25 @@ impl Extra {
         self.len() == 0
     }
 
+    fn fields(&self) -> &[(String, Json)] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+
     pub(crate) fn push(&mut self, name: String, value: Json) {
         self.0.get_or_insert_default().push((name, value));
     }
 
     pub(crate) fn write<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))
+        for (name, value) in self.fields() {
+            map.serialize_entry(name, value)?;
+        }
+        Ok(())
     }
 }
 
 impl<'de> Deserialize<'de> for Extra {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ExtraVisitor;
-
-        impl<'de> Visitor<'de> for ExtraVisitor {
-            type Value = Extra;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Extra, A::Error> {
-                let mut extra = Extra::default();
-                while let Some(key) = map.next_key::<Key<'de>>()? {
-                    extra.push(key.into_string(), map.next_value()?);
-                }
-                Ok(extra)
-            }
-        }
-
-        deserializer.deserialize_map(ExtraVisitor)
+        schema::deserialize(deserializer)
     }
 }
 

@@ -30,6 +30,10 @@ impl<T> List<T> {
         self.0.as_ref()
     }
 
+    pub(crate) fn as_option_mut(&mut self) -> &mut Option<Vec<T>> {
+        &mut self.0
+    }
+
     /// Returns the entries as a vector.
     pub fn into_vec(self) -> Vec<T> {
         self.0.unwrap_or_default()

@@ -6,6 +6,8 @@ use std::ops::Index;
 
 use serde::ser::{Serialize, Serializer};
 
+use crate::sort::sort_by;
+
 /// Values by name, sorted by name.
 ///
 /// Small enough to be searched and changed in one vector: names of agents, models, variables. A
@@ -81,6 +83,10 @@ impl<T> Map<T> {
         self.0.iter().map(|(_, value)| value)
     }
 
+    pub(crate) fn entries(&self) -> &[(String, T)] {
+        &self.0
+    }
+
     fn find(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(key, _)| key.as_str().cmp(name))
     }
@@ -117,7 +123,7 @@ fn sorted_order(names: &mut dyn Iterator<Item = &str>) -> Option<Vec<usize>> {
         return None;
     }
     let mut order: Vec<usize> = (0..names.len()).rev().collect();
-    order.sort_by_key(|at| names[*at]);
+    sort_by(&mut order, &|one, other| names[*one].cmp(names[*other]));
     order.dedup_by_key(|at| names[*at]);
     Some(order)
 }

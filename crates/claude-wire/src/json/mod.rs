@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use crate::error::DecodeError;
 use crate::repair;
-use crate::schema::{self, Decode};
+use crate::schema::{self, Decode, Encode, Placeholder, Reader, Slot, View};
 
 pub use extra::Extra;
 pub use list::List;
@@ -59,6 +59,12 @@ impl Json {
         serde_json::value::to_raw_value(value).map(Self).map_err(DecodeError::from_json)
     }
 
+    /// Writes a wire type. Such a type has keys that are strings and values that are JSON, so this cannot
+    /// fail.
+    pub(crate) fn from_view(view: View<'_>) -> Self {
+        Self::from_serialize(&view).unwrap_or_default()
+    }
+
     /// Creates a value from JSON text, which is kept unchanged.
     ///
     /// # Errors
@@ -78,31 +84,36 @@ impl Json {
     /// # Errors
     /// If the value cannot be deserialized into `T`.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        self.read(|text| serde_json::from_str(text))
-    }
-
-    /// Does the same as [`Self::deserialize`] for a wire type, with less code for each.
-    pub(crate) fn decode<T: Decode>(&self) -> Result<T, DecodeError> {
-        self.read(schema::from_text)
-    }
-
-    fn read<T>(
-        &self,
-        read: impl Fn(&str) -> Result<T, serde_json::Error>,
-    ) -> Result<T, DecodeError> {
-        let error = match read(self.text()) {
+        let error = match serde_json::from_str(self.text()) {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
         match self.repaired() {
-            Some(text) => read(&text).map_err(DecodeError::from_json),
+            Some(text) => serde_json::from_str(&text).map_err(DecodeError::from_json),
             None => Err(DecodeError::from_json(error)),
         }
     }
 
+    /// Does the same as [`Self::deserialize`] for a wire type, with less code for each.
+    pub(crate) fn decode<T: Decode + Placeholder>(&self) -> Result<T, DecodeError> {
+        let mut value = T::placeholder();
+        self.decode_into(&mut value)?;
+        Ok(value)
+    }
+
+    /// Does the same as [`Self::decode`], without code for each type.
+    pub(crate) fn decode_into(&self, slot: &mut dyn Slot) -> Result<(), DecodeError> {
+        let Err(error) = schema::fill_all(slot, Reader::new(self.text())) else {
+            return Ok(());
+        };
+        let Some(text) = self.repaired() else { return Err(DecodeError::from_json(error)) };
+        slot.reset();
+        schema::fill_all(slot, Reader::new(&text)).map_err(DecodeError::from_json)
+    }
+
     #[cold]
     fn repaired(&self) -> Option<String> {
-        String::from_utf8(repair::repaired(self.text().as_bytes())?).ok()
+        repair::repaired(self.text().as_bytes())
     }
 }
 
@@ -128,16 +139,14 @@ impl From<serde_json::Value> for Json {
 impl From<&str> for Json {
     /// Creates a JSON string.
     fn from(text: &str) -> Self {
-        // Every text can be encoded as a JSON string.
-        Self::from_serialize(text).unwrap_or_default()
+        Self::from_view(View::Text(text))
     }
 }
 
 impl From<&Extra> for Json {
     /// Creates a JSON object.
     fn from(fields: &Extra) -> Self {
-        // Keys are strings and values are JSON, so encoding them cannot fail.
-        Self::from_serialize(fields).unwrap_or_default()
+        Self::from_view(fields.view())
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::Json;
 use crate::schema::{Decode, Error, Reader};
@@ -124,21 +125,37 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 impl Decode for Number {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        if !matches!(reader.peek(), Some(b'-' | b'0'..=b'9')) {
-            return Err(reader.mismatch("a number"));
-        }
-        if let Some(count) = reader.count() {
-            return Ok(Self::from(count));
-        }
-        // serde_json rejects numbers beyond f64 (1e400). Such a line fails on the first, fast attempt; the
-        // second attempt reads the number from its text.
-        if !reader.is_isolating() {
-            return reader.stream();
-        }
-        let raw = reader.raw()?;
-        Ok(serde_json::from_str(raw.get())
-            .unwrap_or_else(|_| Self(Repr::Text(Box::new(reader.owned(raw))))))
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = number(reader)?;
+        Ok(())
+    }
+}
+
+fn number(reader: &mut Reader<'_>) -> Result<Number, Error> {
+    if !matches!(reader.peek(), Some(b'-' | b'0'..=b'9')) {
+        return Err(reader.mismatch("a number"));
+    }
+    if let Some(count) = reader.count() {
+        return Ok(Number::from(count));
+    }
+    // serde_json rejects numbers beyond f64 (1e400). Such a line fails on the first, fast attempt; the
+    // second attempt reads the number from its text.
+    if !reader.is_isolating() {
+        return Ok(from_value(&reader.stream()?));
+    }
+    let raw = reader.raw()?;
+    Ok(match serde_json::from_str(raw.get()) {
+        Ok(value) => from_value(&value),
+        Err(_) => Number(Repr::Text(Box::new(reader.owned(raw)))),
+    })
+}
+
+/// The number of a value that is one. Read as a `Value`, because that is compiled anyway.
+fn from_value(value: &Value) -> Number {
+    match (value.as_u64(), value.as_i64(), value.as_f64()) {
+        (Some(value), ..) => Number::from(value),
+        (_, Some(value), _) => Number::from(value),
+        (.., value) => Number::from(value.unwrap_or_default()),
     }
 }
 

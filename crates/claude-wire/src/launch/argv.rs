@@ -80,7 +80,7 @@ fn printed(argv: &mut Argv, settings: &Settings) {
 fn tools(argv: &mut Argv, settings: &Settings) {
     match &settings.tools {
         Some(ToolSet::ClaudeCode) => argv.value("--tools", "default"),
-        Some(ToolSet::Only(names)) => argv.value("--tools", &names.join(",")),
+        Some(ToolSet::Only(names)) => argv.value("--tools", &joined(names)),
         None => {}
     }
     let skills = settings.skills.iter().flat_map(Skills::rules);
@@ -155,7 +155,7 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     let managed = settings.managed_settings.as_ref();
     argv.option("--managed-settings", managed.map(|settings| settings.as_json().text()));
     if let Some(sources) = &settings.setting_sources {
-        argv.value("--setting-sources", &sources.join(","));
+        argv.value("--setting-sources", &joined(sources));
     }
     for file in &settings.mcp_config_files {
         argv.path("--mcp-config", file);
@@ -234,7 +234,17 @@ impl Argv {
 
     fn list(&mut self, name: &str, entries: &[String]) {
         if !entries.is_empty() {
-            self.value(name, &entries.join(","));
+            self.value(name, &joined(entries));
         }
     }
+}
+
+/// The entries with commas between them.
+fn joined(entries: &[String]) -> String {
+    let mut joined = String::new();
+    for (at, entry) in entries.iter().enumerate() {
+        joined.push_str(if at == 0 { "" } else { "," });
+        joined.push_str(entry);
+    }
+    joined
 }

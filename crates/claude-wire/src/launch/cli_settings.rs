@@ -4,6 +4,7 @@ use super::sandbox::Sandbox;
 use super::thinking::Effort;
 use crate::control::PermissionMode;
 use crate::json::{Json, Map};
+use crate::schema::Encode;
 
 settings_struct! {
     /// The CLI settings, in the format of its settings files. The most common ones have a setter;
@@ -116,7 +117,6 @@ settings_struct! {
 
 impl From<CliSettings> for Json {
     fn from(settings: CliSettings) -> Self {
-        // Keys are strings and values are JSON, so encoding them cannot fail.
-        Self::from_serialize(&settings).unwrap_or_default()
+        Self::from_view(settings.view())
     }
 }

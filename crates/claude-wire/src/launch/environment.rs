@@ -88,9 +88,14 @@ pub(super) fn removed(settings: &Settings) -> Vec<String> {
     let elsewhere = settings.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
         && pwd(settings).is_none();
     // The value of the host would be wrong, and only the new process knows the right one.
-    let stale = elsewhere.then_some("PWD");
-    let names = NEVER_INHERITED.iter().copied().chain(stale);
-    names.filter(|name| !settings.env.contains_key(name)).map(str::to_owned).collect()
+    let stale: &[&str] = if elsewhere { &["PWD"] } else { &[] };
+    let mut removed = Vec::new();
+    for name in [NEVER_INHERITED, stale].into_iter().flatten() {
+        if !settings.env.contains_key(name) {
+            removed.push((*name).to_owned());
+        }
+    }
+    removed
 }
 
 /// Returns the value of `PWD`: the absolute path of the working directory, if it is UTF-8.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::control::AgentDefinition;
 use crate::json::{Json, Map};
+use crate::schema::Encode;
 
 /// Agents by name.
 #[derive(Clone, Default, PartialEq)]
@@ -33,8 +34,7 @@ impl Agents {
 
     /// Returns the agents for print mode; `None` if there are none.
     pub(super) fn json(&self) -> Option<Json> {
-        // Names are strings and definitions are JSON, so encoding them cannot fail.
-        (!self.is_empty()).then(|| Json::from_serialize(&self.0).unwrap_or_default())
+        (!self.is_empty()).then(|| Json::from_view(self.0.view()))
     }
 }
 

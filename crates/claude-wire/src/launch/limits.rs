@@ -41,18 +41,25 @@ impl Limits {
         const OVERHEAD: usize = 1 + size_of::<usize>();
         let end = command.arguments.iter().position(|argument| argument == "--");
         let (flags, prompt) = command.arguments.split_at(end.unwrap_or(command.arguments.len()));
-        let flags = flags.iter().map(|argument| (flag(argument), argument.len()));
-        // The prompt is never shown, even if it looks like a flag.
-        let prompt = prompt.iter().map(|argument| ("the prompt", argument.len()));
-        let variables = command
-            .set
-            .iter()
-            .map(|(name, value)| (name.as_str(), name.len() + 1 + value.expose().len()));
-        let parts: Vec<(&str, usize)> = flags.chain(prompt).chain(variables).collect();
-        let sum: usize = parts.iter().map(|(_, size)| size + OVERHEAD).sum();
-        let Some((name, size)) = parts.into_iter().max_by_key(|(_, size)| *size) else {
-            return Ok(());
-        };
+        let mut parts: Vec<(&str, usize)> = Vec::new();
+        for argument in flags {
+            parts.push((flag(argument), argument.len()));
+        }
+        for argument in prompt {
+            // The prompt is never shown, even if it looks like a flag.
+            parts.push(("the prompt", argument.len()));
+        }
+        for (name, value) in &command.set {
+            parts.push((name, name.len() + 1 + value.expose().len()));
+        }
+        let mut sum = 0;
+        let (mut name, mut size) = ("", 0);
+        for (part, part_size) in parts {
+            sum += part_size + OVERHEAD;
+            if part_size >= size {
+                (name, size) = (part, part_size);
+            }
+        }
         // The limit of one string counts its NUL.
         if size + 1 > self.one {
             return Err(Problems::one(&["arguments"], too_long(name, size, self.one)));

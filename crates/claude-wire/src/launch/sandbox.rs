@@ -3,6 +3,7 @@
 use super::merge::merge_sandbox;
 use super::settings::{Settings, SettingsSource};
 use crate::json::{Json, Map};
+use crate::schema::Encode;
 
 settings_struct! {
     /// The sandbox in which the CLI runs commands. Merged into the sandbox in `settings`.
@@ -182,8 +183,7 @@ pub(super) fn settings_with_sandbox(settings: &Settings) -> Option<SettingsSourc
     if !all.is_object() {
         all = serde_json::json!({});
     }
-    let sandbox =
-        Json::from_serialize(sandbox).and_then(|sandbox| sandbox.deserialize()).unwrap_or_default();
+    let sandbox = Json::from_view(sandbox.view()).deserialize().unwrap_or_default();
     let place = &mut all["sandbox"];
     merge_sandbox(place, sandbox);
     // Running silently without a requested sandbox would be dangerous.

@@ -9,6 +9,7 @@ use crate::launch::{
     Agents, CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, Plugin, PluginDelivery,
     Sandbox, Skills, Start, Thinking,
 };
+use crate::schema::Encode;
 
 /// A value that is never printed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -322,8 +323,7 @@ impl<N: Into<String>, C: Into<Json>> FromIterator<(N, C)> for McpServers {
 impl From<McpServers> for Json {
     /// Returns the servers as a JSON object.
     fn from(servers: McpServers) -> Self {
-        // Keys are strings and values are JSON, so encoding them cannot fail.
-        Self::from_serialize(&servers.0).unwrap_or_default()
+        Self::from_view(servers.0.view())
     }
 }
 

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::check::Found;
-use super::values::{check_id, is_uuid};
+use super::values::check_id;
 use crate::id::{MessageId, SessionId};
+use crate::transcript::is_uuid;
 
 /// The origin of the conversation of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

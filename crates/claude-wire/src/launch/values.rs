@@ -36,13 +36,6 @@ pub(super) fn check_id(found: &mut Found, option: &'static str, id: &str) {
     }
 }
 
-/// Returns whether the text is a UUID of any version.
-pub(super) fn is_uuid(id: &str) -> bool {
-    let groups: Vec<&str> = id.split('-').collect();
-    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
-        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
 /// Returns the texts that are arguments or variables.
 fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
     let display = settings.thinking.as_ref().and_then(|thinking| thinking.display.as_ref());
@@ -63,7 +56,7 @@ fn texts(settings: &Settings) -> impl Iterator<Item = (&'static str, &str)> {
 }
 
 /// Returns the paths in arguments or in the handshake.
-fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
+fn paths(settings: &Settings) -> Vec<(&'static str, &Path)> {
     let prompt = match &settings.system_prompt {
         Some(SystemPromptBase::File(path)) => Some(path),
         _ => None,
@@ -82,11 +75,22 @@ fn paths(settings: &Settings) -> impl Iterator<Item = (&'static str, &Path)> {
         ("project_config_root", settings.project_config_root.as_ref()),
         ("debug", log),
     ];
-    let one = one.into_iter().filter_map(|(option, path)| path.map(|path| (option, &**path)));
-    let directories = settings.add_dirs.iter().map(|path| ("add_dirs", &**path));
-    let configurations = settings.mcp_config_files.iter().map(|path| ("mcp_config_files", &**path));
-    let plugins = settings.plugins.iter().map(|plugin| ("plugins", &*plugin.path));
-    one.chain(directories).chain(configurations).chain(plugins)
+    let mut paths: Vec<(&str, &Path)> = Vec::new();
+    for (option, path) in one {
+        if let Some(path) = path {
+            paths.push((option, path));
+        }
+    }
+    for path in &settings.add_dirs {
+        paths.push(("add_dirs", path));
+    }
+    for path in &settings.mcp_config_files {
+        paths.push(("mcp_config_files", path));
+    }
+    for plugin in &settings.plugins {
+        paths.push(("plugins", &plugin.path));
+    }
+    paths
 }
 
 fn check_path(found: &mut Found, option: &'static str, path: &Path) {

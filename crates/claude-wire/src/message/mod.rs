@@ -13,6 +13,7 @@ mod system;
 mod usage;
 mod user;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -111,13 +112,13 @@ impl Message {
 
     /// Decodes again with broken characters repaired and undecodable parts isolated.
     fn decode_isolating(raw: Bytes) -> Result<Self, Malformed> {
-        let repaired = repair::repaired(&raw);
-        let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(&raw));
+        let text = repair::valid(&raw);
+        let repaired = matches!(text, Cow::Owned(_));
         match schema::from_text_isolating::<Body>(&text) {
             Ok(Body::Undecodable(undecodable)) if undecodable.kind.is_none() => {
                 Err(Malformed { line: raw, reason: undecodable.reason })
             }
-            Ok(body) => Ok(Self { body, raw, repaired: repaired.is_some() }),
+            Ok(body) => Ok(Self { body, raw, repaired }),
             Err(error) => Err(Malformed { line: raw, reason: without_values(&error) }),
         }
     }

@@ -1,62 +1,100 @@
 //! What a type does when its field is absent, null or present.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::{Encode, Error, Reader, View};
 use crate::json::{Extra, Json, List, Map, Nullable, Number};
 
 /// A type that is read from JSON text.
-pub(crate) trait Decode: Sized {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error>;
+pub(crate) trait Decode {
+    /// Reads the next value into this one, which is a [`Placeholder`]. After an error it is of no
+    /// use.
+    ///
+    /// The value is not returned: a `Result` of each type would take code in each function that
+    /// passes it on.
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error>;
+}
+
+/// A value for code that reads a second time and need not know its type.
+pub(crate) trait Slot: Decode {
+    /// Makes it a placeholder again.
+    fn reset(&mut self);
+}
+
+impl<T: Decode + Placeholder> Slot for T {
+    fn reset(&mut self) {
+        *self = T::placeholder();
+    }
 }
 
 impl<T: Decode> Decode for Box<T> {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        T::decode(reader).map(Self::new)
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        (**self).decode(reader)
     }
 }
 
-impl<T: Decode> Decode for Vec<T> {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        reader.list("a sequence")?;
-        let mut items = Self::new();
-        while reader.next_item(items.is_empty())? {
-            items.push(T::decode(reader)?);
+/// A value that is made of a string.
+pub(crate) trait SetText {
+    fn set_text(&mut self, text: &str);
+}
+
+/// A list that grows while it is read.
+pub(crate) trait Items {
+    fn read_next(&mut self, reader: &mut Reader<'_>) -> Result<(), Error>;
+}
+
+impl<T: Decode + Placeholder> Items for Vec<T> {
+    fn read_next(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        let at = self.len();
+        self.push(T::placeholder());
+        self[at].decode(reader)
+    }
+}
+
+impl<T: Decode + Placeholder> Decode for Vec<T> {
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        self.clear();
+        reader.items(self)
+    }
+}
+
+impl<T: Decode + Placeholder> Decode for Option<T> {
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = if reader.null() { None } else { Some(T::placeholder()) };
+        match self {
+            Some(value) => value.decode(reader),
+            None => Ok(()),
         }
-        Ok(items)
-    }
-}
-
-impl<T: Decode> Decode for Option<T> {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        if reader.null() { Ok(None) } else { T::decode(reader).map(Some) }
     }
 }
 
 impl Decode for String {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        reader.string().map(Cow::into_owned)
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = reader.string()?.into_owned();
+        Ok(())
     }
 }
 
 impl Decode for bool {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        reader.bool()
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = reader.bool()?;
+        Ok(())
     }
 }
 
 impl Decode for Json {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        reader.json()
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = reader.json()?;
+        Ok(())
     }
 }
 
 impl Decode for Extra {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        let mut extra = Self::default();
-        let end = reader.object("an object")?.next_field(&[], &[], &mut extra)?;
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        *self = Self::default();
+        let end = reader.object("an object")?.next_field(&[], &[], self)?;
         debug_assert_eq!(end, None, "there are no fields to stop at");
-        Ok(extra)
+        Ok(())
     }
 }
 
@@ -94,8 +132,11 @@ impl Encode for Extra {
 macro_rules! machine_numbers {
     ($($type:ty),+) => {$(
         impl Decode for $type {
-            fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-                reader.stream()
+            fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+                let number = reader.unsigned()?;
+                *self = Self::try_from(number)
+                    .map_err(|_| reader.out_of_range(number, stringify!($type)))?;
+                Ok(())
             }
         }
 
@@ -109,14 +150,17 @@ macro_rules! machine_numbers {
 
 machine_numbers!(u16, u32, u64);
 
-impl<T: Decode> Decode for Map<T> {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
+impl<T: Decode + Placeholder> Decode for Map<T> {
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
         let mut values = Vec::new();
         let mut entries = reader.object("a map")?;
         while let Some(key) = entries.next_key()? {
-            values.push((key.into_owned(), T::decode(entries.reader)?));
+            let at = values.len();
+            values.push((key.into_owned(), T::placeholder()));
+            values[at].1.decode(entries.reader)?;
         }
-        Ok(values.into())
+        *self = values.into();
+        Ok(())
     }
 }
 
@@ -135,6 +179,9 @@ impl<T: Encode> Encode for Vec<T> {
 /// A value that a field has until its own was read: no `Option` around every field that must come,
 /// and one way to drop a struct that was read in part.
 pub(crate) trait Placeholder {
+    /// Whether it takes memory from the heap, and so time.
+    const ALLOCATES: bool = false;
+
     fn placeholder() -> Self;
 }
 
@@ -151,8 +198,27 @@ macro_rules! default_placeholder {
 }
 
 default_placeholder!(
-    String, bool, Json, Extra, {T} Vec<T>, {T} Option<T>, {T} List<T>, {T} Nullable<T>,
+    String, bool, u16, u32, u64, Json, Extra, {T} Vec<T>, {T} Map<T>, {T} Option<T>, {T} List<T>,
+    {T} Nullable<T>,
 );
+
+impl<T: Placeholder> Placeholder for Box<T> {
+    const ALLOCATES: bool = true;
+
+    #[inline]
+    fn placeholder() -> Self {
+        Self::new(T::placeholder())
+    }
+}
+
+impl<T: Placeholder> Placeholder for Arc<T> {
+    const ALLOCATES: bool = true;
+
+    #[inline]
+    fn placeholder() -> Self {
+        Self::new(T::placeholder())
+    }
+}
 
 impl Placeholder for Number {
     fn placeholder() -> Self {
@@ -170,12 +236,11 @@ pub(crate) trait Field: Placeholder {
     fn show(&self) -> View<'_>;
 }
 
-impl<T: Decode + Encode> Field for Option<T> {
+impl<T: Decode + Encode + Placeholder> Field for Option<T> {
     // Not in each struct that has such a field.
     #[inline(never)]
     fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        *self = if reader.null() { None } else { Some(T::decode(reader)?) };
-        Ok(())
+        self.decode(reader)
     }
 
     fn show(&self) -> View<'_> {
@@ -186,10 +251,9 @@ impl<T: Decode + Encode> Field for Option<T> {
     }
 }
 
-impl<T: Decode + Encode> Field for List<T> {
+impl<T: Decode + Encode + Placeholder> Field for List<T> {
     fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        *self = Option::decode(reader)?.into();
-        Ok(())
+        self.as_option_mut().decode(reader)
     }
 
     fn show(&self) -> View<'_> {
@@ -200,10 +264,9 @@ impl<T: Decode + Encode> Field for List<T> {
     }
 }
 
-impl<T: Decode + Encode> Field for Nullable<T> {
+impl<T: Decode + Encode + Placeholder> Field for Nullable<T> {
     fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        *self = Option::decode(reader)?.into();
-        Ok(())
+        (**self).decode(reader)
     }
 
     fn show(&self) -> View<'_> {
@@ -226,8 +289,7 @@ macro_rules! required_field {
                 &mut self,
                 reader: &mut $crate::schema::Reader<'_>,
             ) -> Result<(), $crate::schema::Error> {
-                *self = <Self as $crate::schema::Decode>::decode(reader)?;
-                Ok(())
+                $crate::schema::Decode::decode(self, reader)
             }
 
             #[inline]
@@ -239,4 +301,4 @@ macro_rules! required_field {
 }
 pub(crate) use required_field;
 
-required_field!(String, bool, Json, Number, Extra, {T: Decode + Encode} Vec<T>);
+required_field!(String, bool, Json, Number, Extra, {T: Decode + Encode + Placeholder} Vec<T>);

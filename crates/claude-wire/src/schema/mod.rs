@@ -21,18 +21,16 @@ mod long;
 mod reader;
 mod view;
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
+use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
-pub(crate) use field::{Decode, Field, Placeholder, required_field};
+pub(crate) use field::{Decode, Field, Placeholder, SetText, Slot, required_field};
 pub(crate) use long::{Gap, LongStrings, ReadAt};
 pub(crate) use reader::{Entries, Error, Fill, Reader};
 pub(crate) use strings::TextVisitor;
-pub(crate) use structs::{Of, WireStruct};
+pub(crate) use structs::{Of, Shape, WireStruct};
 pub use union::{Undecodable, Unknown};
 pub(crate) use union::{decode_union, read_tag, unknown};
 pub(crate) use view::{Encode, Fields, Members, Object, View, fmt_names};
@@ -43,49 +41,63 @@ pub(crate) trait FromEntries: Sized {
     /// The words for it in error messages.
     const NAME: &'static str;
 
-    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error>;
+    /// Reads into this value, as [`Decode::decode`] does.
+    fn fill_from(&mut self, entries: &mut Entries<'_, '_>) -> Result<(), Error>;
 }
 
 impl<T: FromEntries> FromEntries for Box<T> {
     const NAME: &'static str = T::NAME;
 
-    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
-        T::from_entries(entries).map(Self::new)
+    fn fill_from(&mut self, entries: &mut Entries<'_, '_>) -> Result<(), Error> {
+        (**self).fill_from(entries)
     }
 }
 
 impl<T: FromEntries> FromEntries for Arc<T> {
     const NAME: &'static str = T::NAME;
 
-    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
-        T::from_entries(entries).map(Self::new)
+    fn fill_from(&mut self, entries: &mut Entries<'_, '_>) -> Result<(), Error> {
+        // Nothing shares a value that is being read.
+        match Self::get_mut(self) {
+            Some(value) => value.fill_from(entries),
+            None => Ok(()),
+        }
     }
 }
 
 /// Reads an object.
-pub(crate) fn decode_object<T: FromEntries>(reader: &mut Reader<'_>) -> Result<T, Error> {
-    T::from_entries(&mut reader.object(T::NAME)?)
+pub(crate) fn decode_object<T: FromEntries>(
+    target: &mut T,
+    reader: &mut Reader<'_>,
+) -> Result<(), Error> {
+    target.fill_from(&mut reader.object(T::NAME)?)
 }
 
 /// Decodes a whole text.
-pub(crate) fn from_text<T: Decode>(text: &str) -> Result<T, Error> {
+pub(crate) fn from_text<T: Decode + Placeholder>(text: &str) -> Result<T, Error> {
     decode_all(Reader::new(text))
 }
 
 /// Decodes a whole text; a part that does not decode becomes `Undecodable` in its place.
-pub(crate) fn from_text_isolating<T: Decode>(text: &str) -> Result<T, Error> {
+pub(crate) fn from_text_isolating<T: Decode + Placeholder>(text: &str) -> Result<T, Error> {
     decode_all(Reader::isolating(text))
 }
 
 /// Decodes everything that a reader has.
-pub(crate) fn decode_all<T: Decode>(mut reader: Reader<'_>) -> Result<T, Error> {
-    let value = T::decode(&mut reader)?;
-    reader.end()?;
+pub(crate) fn decode_all<T: Decode + Placeholder>(reader: Reader<'_>) -> Result<T, Error> {
+    let mut value = T::placeholder();
+    fill_all(&mut value, reader)?;
     Ok(value)
 }
 
+/// Reads everything that a reader has.
+pub(crate) fn fill_all(target: &mut dyn Decode, mut reader: Reader<'_>) -> Result<(), Error> {
+    target.decode(&mut reader)?;
+    reader.end()
+}
+
 /// Decodes from any deserializer of `serde_json`.
-pub(crate) fn deserialize<'de, T: Decode, D: Deserializer<'de>>(
+pub(crate) fn deserialize<'de, T: Decode + Placeholder, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
@@ -111,41 +123,3 @@ macro_rules! serde_traits {
     };
 }
 pub(crate) use serde_traits;
-
-/// An object key or a tag, borrowed from the text unless it holds escapes.
-#[derive(Debug)]
-pub(crate) struct Key<'de>(Cow<'de, str>);
-
-impl Key<'_> {
-    pub(crate) fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(crate) fn into_string(self) -> String {
-        self.0.into_owned()
-    }
-}
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
-            }
-        }
-
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}

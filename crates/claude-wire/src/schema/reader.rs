@@ -9,7 +9,9 @@ use std::borrow::Cow;
 use serde::de::{Deserialize, Error as _, IgnoredAny};
 use serde_json::value::RawValue;
 
+use super::field::{Items, SetText};
 use super::long::LongStrings;
+use super::structs::Shape;
 use crate::json::{Extra, Json};
 use crate::plain::plain_length;
 use crate::unescape::unescape;
@@ -141,6 +143,12 @@ impl<'de> Reader<'de> {
         self.escaped(start, end)
     }
 
+    /// Reads a string with a meaning.
+    pub(crate) fn text(&mut self, target: &mut dyn SetText) -> Result<(), Error> {
+        target.set_text(&self.string()?);
+        Ok(())
+    }
+
     #[cold]
     fn long_string(&self, start: usize) -> Cow<'de, str> {
         let string = self.long.and_then(|long| long.string(&self.text[start..]));
@@ -178,6 +186,17 @@ impl<'de> Reader<'de> {
         }
         self.at += digits;
         Some(bytes[..digits].iter().fold(0, |count, byte| count * 10 + u64::from(byte - b'0')))
+    }
+
+    /// A number for a machine type.
+    pub(crate) fn unsigned(&mut self) -> Result<u64, Error> {
+        self.stream()
+    }
+
+    /// The error of a number that its machine type cannot hold.
+    #[cold]
+    pub(crate) fn out_of_range(&self, number: u64, expected: &str) -> Error {
+        self.error(&format!("invalid value: integer `{number}`, expected {expected}"))
     }
 
     /// The text of the next value, which is checked to be JSON.
@@ -245,12 +264,38 @@ impl<'de> Reader<'de> {
         Ok(Entries { reader: self, is_first: true, last: 0, key_at: 0, taken_from })
     }
 
+    /// Reads an object into a struct.
+    pub(crate) fn fill(&mut self, target: &mut dyn Fill, shape: &Shape) -> Result<(), Error> {
+        self.object(shape.name)?.fill(target, shape)
+    }
+
     /// Begins a list.
     pub(crate) fn list(&mut self, expected: &str) -> Result<(), Error> {
         if self.peek() != Some(b'[') {
             return Err(self.mismatch(expected));
         }
         self.enter()
+    }
+
+    /// Reads a list.
+    pub(crate) fn items(&mut self, items: &mut dyn Items) -> Result<(), Error> {
+        self.list("a sequence")?;
+        let mut is_first = true;
+        while self.next_item(is_first)? {
+            items.read_next(self)?;
+            is_first = false;
+        }
+        Ok(())
+    }
+
+    /// The texts of the items of a list.
+    pub(crate) fn raw_items(&mut self) -> Result<Vec<&'de RawValue>, Error> {
+        self.list("a sequence")?;
+        let mut items = Vec::new();
+        while self.next_item(items.is_empty())? {
+            items.push(self.raw()?);
+        }
+        Ok(items)
     }
 
     /// Whether the list has another item, which is then next.
@@ -265,18 +310,15 @@ impl<'de> Reader<'de> {
         Err(self.syntax())
     }
 
-    /// Runs `read` one level of content deeper.
-    pub(crate) fn nested_content<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    /// Reads a list one level of content deeper.
+    pub(crate) fn nested_content(&mut self, items: &mut dyn Items) -> Result<(), Error> {
         if self.content == MAX_CONTENT {
             return Err(self.error(&format!("more than {MAX_CONTENT} levels of content")));
         }
         self.content += 1;
-        let value = read(self);
+        let result = self.items(items);
         self.content -= 1;
-        value
+        result
     }
 
     /// An error at the current position.
@@ -386,21 +428,18 @@ impl<'de> Entries<'_, 'de> {
     }
 
     /// Fills the fields of `target`; an error naming the first that is required and did not come.
-    pub(crate) fn fill(
-        &mut self,
-        target: &mut dyn Fill,
-        names: &'static [&'static str],
-        tags: &[(&str, &str)],
-        required: &[bool],
-    ) -> Result<(), Error> {
+    pub(crate) fn fill(&mut self, target: &mut dyn Fill, shape: &Shape) -> Result<(), Error> {
         let mut came = 0_u128;
-        while let Some(index) = self.next_field(names, tags, target.extra())? {
+        while let Some(index) = self.next_field(shape.fields, shape.tags, target.extra())? {
             target.fill(index, self.reader)?;
             came |= bit(index);
         }
-        let mut missing =
-            (0..names.len()).filter(|index| required[*index] && came & bit(*index) == 0);
-        missing.next().map_or(Ok(()), |index| Err(Error::missing_field(names[index])))
+        for (index, name) in shape.fields.iter().enumerate() {
+            if shape.required[index] && came & bit(index) == 0 {
+                return Err(Error::missing_field(name));
+            }
+        }
+        Ok(())
     }
 
     /// The index of the next field that is in `names`. Skips `tags`; all others go to `extra`.

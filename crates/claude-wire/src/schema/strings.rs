@@ -161,9 +161,16 @@ macro_rules! string_traits {
 
         impl $crate::schema::Decode for $name {
             fn decode(
+                &mut self,
                 reader: &mut $crate::schema::Reader<'_>,
-            ) -> Result<Self, $crate::schema::Error> {
-                reader.string().map(|text| Self::from(&*text))
+            ) -> Result<(), $crate::schema::Error> {
+                reader.text(self)
+            }
+        }
+
+        impl $crate::schema::SetText for $name {
+            fn set_text(&mut self, text: &str) {
+                *self = Self::from(text);
             }
         }
 

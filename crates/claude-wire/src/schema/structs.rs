@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::{
     Decode, Encode, Entries, Error, Field, Fields, Fill, FromEntries, Members, Object, Placeholder,
-    Reader, View, decode_object,
+    Reader, View,
 };
 /// A struct that `wire_struct!` declares, as a type of this crate: a box of a struct could be a struct of
 /// another crate.
@@ -13,27 +13,27 @@ pub(crate) struct Of<T>(PhantomData<T>);
 /// What is known of a struct. All that follows from it is generic: an implementation of each trait for each
 /// struct would take seconds to check.
 pub(crate) trait WireStruct {
-    /// The words for it in error messages.
-    const NAME: &'static str;
-    const FIELDS: &'static [&'static str];
-    const TAGS: &'static [(&'static str, &'static str)];
-    const REQUIRED: &'static [bool];
+    const SHAPE: Shape;
+}
+
+/// The names of a struct and of its fields.
+pub(crate) struct Shape {
+    /// The words for the struct in error messages.
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [&'static str],
+    pub(crate) tags: &'static [(&'static str, &'static str)],
+    /// Which fields must come.
+    pub(crate) required: &'static [bool],
 }
 
 impl<T: Fill + Placeholder> FromEntries for T
 where
     Of<T>: WireStruct,
 {
-    const NAME: &'static str = Of::<T>::NAME;
+    const NAME: &'static str = Of::<T>::SHAPE.name;
 
-    // In one codegen unit, with the code that drops a struct that was read in part.
-    #[inline(never)]
-    fn from_entries(entries: &mut Entries<'_, '_>) -> Result<Self, Error> {
-        // One bit for each field that came.
-        const { assert!(Of::<T>::REQUIRED.len() <= u128::BITS as usize) };
-        let mut this = T::placeholder();
-        entries.fill(&mut this, Of::<T>::FIELDS, Of::<T>::TAGS, Of::<T>::REQUIRED)?;
-        Ok(this)
+    fn fill_from(&mut self, entries: &mut Entries<'_, '_>) -> Result<(), Error> {
+        entries.fill(self, &Of::<T>::SHAPE)
     }
 }
 
@@ -42,7 +42,7 @@ where
     Of<T>: WireStruct,
 {
     fn members(&self) -> Members<'_> {
-        Members::new(Of::<T>::FIELDS, self, self.extra())
+        Members::new(Of::<T>::SHAPE.fields, self, self.extra())
     }
 }
 
@@ -51,7 +51,7 @@ where
     Of<T>: WireStruct,
 {
     fn view(&self) -> View<'_> {
-        View::Object(self.members().all_tagged(Of::<T>::TAGS))
+        View::Object(self.members().all_tagged(Of::<T>::SHAPE.tags))
     }
 }
 
@@ -59,8 +59,8 @@ impl<T: Fill + Placeholder> Decode for T
 where
     Of<T>: WireStruct,
 {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, Error> {
-        decode_object(reader)
+    fn decode(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
+        reader.fill(self, &Of::<T>::SHAPE)
     }
 }
 
@@ -71,8 +71,9 @@ where
     const IS_REQUIRED: bool = true;
 
     fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Error> {
-        *self = decode_object(reader)?;
-        Ok(())
+        // The field may have come before.
+        *self = T::placeholder();
+        self.decode(reader)
     }
 
     fn show(&self) -> View<'_> {
@@ -122,13 +123,16 @@ macro_rules! silent_wire_struct {
 
             const INDEX: &[Index] = &[$(Index::$field),*];
 
+            // One bit for each field that came.
+            const _: () = assert!($name::FIELDS.len() <= u128::BITS as usize);
+
             impl $crate::schema::WireStruct for $crate::schema::Of<$name> {
-                const NAME: &'static str = concat!("an object (", stringify!($name), ")");
-                const FIELDS: &'static [&'static str] = $name::FIELDS;
-                const TAGS: &'static [(&'static str, &'static str)] =
-                    &[$($( ($tag, $tag_value) ),+)?];
-                const REQUIRED: &'static [bool] =
-                    &[$( <$type as $crate::schema::Field>::IS_REQUIRED ),*];
+                const SHAPE: $crate::schema::Shape = $crate::schema::Shape {
+                    name: concat!("an object (", stringify!($name), ")"),
+                    fields: $name::FIELDS,
+                    tags: &[$($( ($tag, $tag_value) ),+)?],
+                    required: &[$( <$type as $crate::schema::Field>::IS_REQUIRED ),*],
+                };
             }
 
             // As all that is marked `inline` here: compiled only where it is used. Otherwise every

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use serde::ser::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::{Entries, Error, FromEntries, Members, Object, Reader, View, decode_object};
 use crate::json::{Extra, Json};
@@ -89,25 +88,34 @@ pub(crate) fn read_tag<'de>(
 
 /// Decodes a union. When isolating, a member that does not fit becomes `undecodable`.
 pub(crate) fn decode_union<T: FromEntries>(
+    target: &mut T,
     reader: &mut Reader<'_>,
     tag: &'static str,
     undecodable: fn(Box<Undecodable>) -> T,
-) -> Result<T, Error> {
+) -> Result<(), Error> {
     if !reader.is_isolating() {
-        return decode_object(reader);
+        return decode_object(target, reader);
     }
-    let raw = reader.raw()?;
-    Ok(decode_object(&mut reader.part(raw))
-        .unwrap_or_else(|error| undecodable(Box::new(isolated(reader, raw, tag, &error)))))
+    if let Some(isolated) = isolate(reader, tag, &mut |part| decode_object(target, part))? {
+        *target = undecodable(isolated);
+    }
+    Ok(())
 }
 
+/// Reads a member by itself; returns it as it came if it does not fit.
 #[cold]
-fn isolated(reader: &Reader<'_>, raw: &RawValue, tag: &'static str, error: &Error) -> Undecodable {
-    Undecodable {
+fn isolate(
+    reader: &mut Reader<'_>,
+    tag: &'static str,
+    read: &mut dyn FnMut(&mut Reader<'_>) -> Result<(), Error>,
+) -> Result<Option<Box<Undecodable>>, Error> {
+    let raw = reader.raw()?;
+    let Err(error) = read(&mut reader.part(raw)) else { return Ok(None) };
+    Ok(Some(Box::new(Undecodable {
         kind: tag_of(reader.part(raw), tag),
         raw: reader.owned(raw),
-        reason: crate::error::without_values(error),
-    }
+        reason: crate::error::without_values(&error),
+    })))
 }
 
 /// The tag of an object that does not decode, if it has one that is a string.
@@ -174,22 +182,34 @@ macro_rules! open_union {
             // Compiled only where it is used, as everything marked `inline` here: many unions are never
             // decoded, or never written.
             #[inline]
-            fn from_entries(
+            fn fill_from(
+                &mut self,
                 entries: &mut $crate::schema::Entries<'_, '_>,
-            ) -> Result<Self, $crate::schema::Error> {
+            ) -> Result<(), $crate::schema::Error> {
                 let kind = $crate::schema::read_tag($tag, $optional, entries)?;
-                match &*kind {
-                    $( $value => {
-                        $crate::schema::FromEntries::from_entries(entries).map(Self::$variant)
+                *self = match &*kind {
+                    $( $value => Self::$variant($crate::schema::Placeholder::placeholder()), )+
+                    _ => Self::Unknown($crate::schema::unknown($tag, kind, entries)?),
+                };
+                match self {
+                    $( Self::$variant(member) => {
+                        $crate::schema::FromEntries::fill_from(member, entries)
                     } )+
-                    _ => $crate::schema::unknown($tag, kind, entries).map(Self::Unknown),
+                    // Read as a whole.
+                    Self::Unknown(_) | Self::Undecodable(_) => Ok(()),
                 }
             }
         }
 
         impl $crate::schema::Placeholder for $name {
+            const ALLOCATES: bool = true $(&& <$type as $crate::schema::Placeholder>::ALLOCATES)+;
+
+            // The first member that takes no memory.
             #[inline]
             fn placeholder() -> Self {
+                $( if !<$type as $crate::schema::Placeholder>::ALLOCATES {
+                    return Self::$variant($crate::schema::Placeholder::placeholder());
+                } )+
                 Self::Unknown(Box::new($crate::Unknown::new($tag)))
             }
         }
@@ -220,9 +240,10 @@ macro_rules! open_union {
         impl $crate::schema::Decode for $name {
             #[inline]
             fn decode(
+                &mut self,
                 reader: &mut $crate::schema::Reader<'_>,
-            ) -> Result<Self, $crate::schema::Error> {
-                $crate::schema::decode_union(reader, $tag, Self::Undecodable)
+            ) -> Result<(), $crate::schema::Error> {
+                $crate::schema::decode_union(self, reader, $tag, Self::Undecodable)
             }
         }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::json::{Extra, Json, Map, Number};
+use crate::sort::sort_by;
 
 /// A value as it is written.
 #[derive(Clone, Copy)]
@@ -54,12 +55,18 @@ impl<T: Encode> Items for Vec<T> {
 
 /// The values of an object whose keys are data.
 pub(crate) trait Keyed {
-    fn entries(&self) -> Vec<(&str, View<'_>)>;
+    fn length(&self) -> usize;
+    fn entry(&self, index: usize) -> (&str, View<'_>);
 }
 
 impl<T: Encode> Keyed for Map<T> {
-    fn entries(&self) -> Vec<(&str, View<'_>)> {
-        self.iter().map(|(key, value)| (key, value.view())).collect()
+    fn length(&self) -> usize {
+        self.len()
+    }
+
+    fn entry(&self, index: usize) -> (&str, View<'_>) {
+        let (key, value) = &self.entries()[index];
+        (key, value.view())
     }
 }
 
@@ -184,7 +191,14 @@ impl Serialize for View<'_> {
                 }
                 list.end()
             }
-            Self::Map(map) => serializer.collect_map(map.entries()),
+            Self::Map(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.length()))?;
+                for index in 0..entries.length() {
+                    let (key, value) = entries.entry(index);
+                    map.serialize_entry(key, &value)?;
+                }
+                map.end()
+            }
             Self::Object(members) => members.serialize(serializer),
         }
     }
@@ -192,8 +206,10 @@ impl Serialize for View<'_> {
 
 /// Shows the names of the fields that a value has, and none of their values.
 pub(crate) fn fmt_names(name: &str, value: View<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let written = serde_json::to_value(value).unwrap_or_default();
-    let names = written.as_object().into_iter().flat_map(|fields| fields.keys());
+    let fields: Extra = Json::from_view(value).decode().unwrap_or_default();
+    let mut names: Vec<&str> = fields.iter().map(|(name, _)| name).collect();
+    sort_by(&mut names, &|one, other| one.cmp(other));
+    names.dedup();
     write!(f, "{name} ")?;
     f.debug_set().entries(names).finish()
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::hook_denial::{self, HookDenial};
 use crate::control::{HookOutput, McpResponse, PermissionDeny, PermissionResponse};
 use crate::json::{Extra, Json};
+use crate::schema::Encode;
 
 /// Determines the response to a request whose callback failed, timed out or does not exist.
 #[derive(Clone, Debug)]
@@ -152,7 +153,6 @@ fn mcp_response(text: String) -> Json {
     encoded(&McpResponse::new(Json::from_text(text).unwrap_or_default()))
 }
 
-fn encoded(response: &impl serde::Serialize) -> Json {
-    // Responses consist of strings and JSON text, so encoding them cannot fail.
-    Json::from_serialize(response).unwrap_or_default()
+fn encoded(response: &dyn Encode) -> Json {
+    Json::from_view(response.view())
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::de::IgnoredAny;
 
 use super::Exit;
 use super::callbacks::Callbacks;
@@ -27,7 +26,7 @@ use crate::envelope::Envelope;
 use crate::frame::Oversized;
 use crate::id::RequestId;
 use crate::message::{Body, Malformed, Message};
-use crate::repair;
+use crate::{repair, scan};
 
 /// The maximum number of consecutive malformed lines in a query. More mean that the program is not
 /// the CLI, and end the query.
@@ -286,7 +285,7 @@ impl Machine {
     /// Handles a line that is not valid JSON: repairs it if its characters are damaged in a known way.
     fn malformed_line(&mut self, line: Bytes, now: Duration) {
         let repaired = repair::repaired(&line);
-        let envelope = repaired.as_deref().and_then(|repaired| Envelope::read(repaired).ok());
+        let envelope = repaired.as_deref().and_then(|text| Envelope::read(text.as_bytes()).ok());
         if let Some(envelope) = envelope {
             self.malformed = 0;
             return self.dispatch(&envelope, &line, now);
@@ -353,9 +352,7 @@ impl Machine {
     /// Handles the end of stdout without a line break: an incomplete line, unless it is a complete
     /// JSON object.
     fn on_last_line(&mut self, line: Bytes, now: Duration) {
-        let is_complete = serde_json::from_slice::<IgnoredAny>(&line).is_ok()
-            && line.trim_ascii_start().starts_with(b"{");
-        if is_complete {
+        if line.trim_ascii_start().starts_with(b"{") && scan::is_value(&line) {
             return self.on_line(line, now);
         }
         self.record_output(&line, now);

@@ -1,12 +1,10 @@
 //! The lines with new entries of transcripts, and the transcripts that their paths name.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::Error as _;
+use serde_json::Error;
 use serde_json::value::RawValue;
 
+use crate::schema::Reader;
 use crate::transcript::is_uuid;
 
 /// A `transcript_mirror` line: new entries of one file.
@@ -18,37 +16,20 @@ pub(super) struct MirrorFrame<'a> {
 
 impl<'a> MirrorFrame<'a> {
     pub(super) fn read(line: &'a [u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(line)
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for MirrorFrame<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FrameVisitor;
-
-        impl<'de> Visitor<'de> for FrameVisitor {
-            type Value = MirrorFrame<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let (mut path, mut entries) = (None, None);
-                while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-                    match &*name {
-                        "filePath" => path = Some(map.next_value::<String>()?),
-                        "entries" => entries = Some(map.next_value()?),
-                        _ => drop(map.next_value::<IgnoredAny>()?),
-                    }
-                }
-                let path = path.ok_or_else(|| A::Error::missing_field("filePath"))?;
-                let entries = entries.ok_or_else(|| A::Error::missing_field("entries"))?;
-                Ok(MirrorFrame { path, entries })
+        let mut reader = Reader::new(std::str::from_utf8(line).map_err(Error::custom)?);
+        let mut fields = reader.object("an object")?;
+        let (mut path, mut entries) = (None, None);
+        while let Some(name) = fields.next_key()? {
+            match &*name {
+                "filePath" => path = Some(fields.reader.string()?.into_owned()),
+                "entries" => entries = Some(fields.reader.raw_items()?),
+                _ => fields.reader.skip()?,
             }
         }
-
-        deserializer.deserialize_map(FrameVisitor)
+        reader.end()?;
+        let path = path.ok_or_else(|| Error::missing_field("filePath"))?;
+        let entries = entries.ok_or_else(|| Error::missing_field("entries"))?;
+        Ok(Self { path, entries })
     }
 }
 

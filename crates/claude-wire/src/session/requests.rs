@@ -38,9 +38,8 @@ impl Machine {
 
     /// Rejects a line whose type is `control_request` but whose fields cannot be decoded.
     fn on_malformed_request(&mut self, line: &Bytes, reason: String) {
-        let repaired = repair::repaired(line);
-        let envelope = Envelope::read_fields(repaired.as_deref().unwrap_or(line));
-        let envelope = envelope.unwrap_or_default();
+        let text = repair::valid(line);
+        let envelope = Envelope::read_fields(text.as_bytes()).unwrap_or_default();
         let Some(request_id) = envelope.request_id.as_deref().map(RequestId::from) else {
             let reason = "control request without `request_id`";
             return self.out.warn(RunWarning::Malformed(Malformed::new(line.clone(), reason)));

@@ -8,6 +8,7 @@ use super::event::{Effect, OutgoingMessage, TurnEnd};
 use super::outbox::Outbox;
 use crate::envelope::Envelope;
 use crate::id::MessageId;
+use crate::sort::sort_by;
 
 /// The open turns of a session, oldest first.
 #[derive(Debug, Default)]
@@ -283,14 +284,15 @@ impl Turns {
             return Vec::new();
         }
         let mut open: Vec<&str> = self.open.iter().map(|turn| turn.id.as_str()).collect();
-        open.sort_unstable();
-        let names = envelope.user_messages.iter().filter(|name| {
-            open.binary_search(&&***name).is_ok_and(|index| {
+        sort_by(&mut open, &|one, other| one.cmp(other));
+        let mut named = Vec::new();
+        for name in &envelope.user_messages {
+            if let Ok(index) = open.binary_search(&&**name) {
                 open.remove(index);
-                true
-            })
-        });
-        names.map(|name| MessageId::from(&**name)).collect()
+                named.push(MessageId::from(&**name));
+            }
+        }
+        named
     }
 
     /// Returns the turn that a result ends without naming its message, if it ends one.

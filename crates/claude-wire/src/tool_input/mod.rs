@@ -29,7 +29,7 @@ pub use web::*;
 
 use crate::error::DecodeError;
 use crate::json::{Extra, Json};
-use crate::schema::Decode;
+use crate::schema::Placeholder;
 
 /// Declares the union: the type of each tool's input and the names under which CLIs offer the tool.
 macro_rules! tool_inputs {
@@ -66,9 +66,17 @@ macro_rules! tool_inputs {
             ///
             /// If a member occurs several times, the last one counts, as in the CLI.
             pub fn new(name: &str, input: &Json) -> Self {
-                match name {
-                    $( $name $(| $other)* => read(name, input, Self::$variant), )+
-                    _ => Self::Other { name: name.to_owned(), input: input.clone() },
+                let mut typed = match name {
+                    $( $name $(| $other)* => Self::$variant(Placeholder::placeholder()), )+
+                    _ => return Self::Other { name: name.to_owned(), input: input.clone() },
+                };
+                let result = match &mut typed {
+                    $( Self::$variant(value) => input.decode_into(value), )+
+                    Self::Other { .. } | Self::Undecodable { .. } => Ok(()),
+                };
+                match result {
+                    Ok(()) => typed,
+                    Err(error) => undecodable(name, input, &error),
                 }
             }
 
@@ -133,13 +141,6 @@ tool_inputs! {
     Workflow(Box<WorkflowInput>) = "Workflow",
     /// Schedules a prompt.
     CronCreate(CronCreateInput) = "CronCreate",
-}
-
-fn read<T: Decode>(name: &str, input: &Json, known: fn(T) -> ToolInput) -> ToolInput {
-    match input.decode() {
-        Ok(value) => known(value),
-        Err(error) => undecodable(name, input, &error),
-    }
 }
 
 #[cold]

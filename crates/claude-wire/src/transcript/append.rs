@@ -1,8 +1,7 @@
 //! Lines that rename or tag a session.
 
-use serde_json::json;
-
 use super::error::TranscriptError;
+use crate::json::Json;
 
 /// Returns the line that gives a session a title, with its line break.
 ///
@@ -54,9 +53,15 @@ pub fn with_leading_newline(line: &[u8], last_byte: Option<u8>) -> Vec<u8> {
 
 /// Writes the fields in this order, which the CLI and the official SDKs look for.
 fn line(fields: &[(&str, &str)]) -> Vec<u8> {
-    let fields: Vec<String> =
-        fields.iter().map(|(name, value)| format!("{}:{}", json!(name), json!(value))).collect();
-    format!("{{{}}}\n", fields.join(",")).into_bytes()
+    let mut line = String::new();
+    for (name, value) in fields {
+        line.push(if line.is_empty() { '{' } else { ',' });
+        line.push_str(Json::from(*name).text());
+        line.push(':');
+        line.push_str(Json::from(*value).text());
+    }
+    line.push_str("}\n");
+    line.into_bytes()
 }
 
 /// Whether a character is a format character (Cf), for private use (Co), or never assigned.

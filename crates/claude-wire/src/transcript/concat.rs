@@ -51,12 +51,17 @@ impl Index {
             self.rows.push(row);
         }
         let count = self.row_count();
-        self.boundaries.extend(boundaries.into_iter().filter_map(|mut boundary| {
+        for mut boundary in boundaries {
             boundary.row += base;
-            (boundary.row < count).then_some(boundary)
-        }));
-        let more_tools = more_tools.into_iter().map(|(row, tool)| (base + row, tool));
-        self.more_tools.extend(more_tools.filter(|(row, _)| *row < count));
+            if boundary.row < count {
+                self.boundaries.push(boundary);
+            }
+        }
+        for (row, tool) in more_tools {
+            if base + row < count {
+                self.more_tools.push((base + row, tool));
+            }
+        }
         self.issues.extend(issues);
         self.line = line;
     }

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Deserialize;
 use serde::ser::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::content::Content;
 use crate::error::without_values;
@@ -14,7 +12,7 @@ use crate::id::{AgentId, MessageId, SessionId};
 use crate::json::{Json, List, Nullable};
 use crate::message::{ApiMessage, Malformed, Origin, UserContent};
 use crate::repair;
-use crate::schema;
+use crate::schema::{self, Encode, Reader};
 
 /// Declares an entry that is a link of the tree, with the fields that all of them have.
 macro_rules! chain_entry {
@@ -308,13 +306,12 @@ impl Entry {
             return Ok(Self::without_raw(body, false));
         }
         let malformed = |reason| Malformed::new(Bytes::copy_from_slice(bytes), reason);
-        let repaired = repair::repaired(bytes);
-        let text = String::from_utf8_lossy(repaired.as_deref().unwrap_or(bytes));
+        let text = repair::valid(bytes);
         match schema::from_text_isolating::<EntryBody>(&text) {
             Ok(EntryBody::Undecodable(undecodable)) if undecodable.kind.is_none() => {
                 Err(malformed(undecodable.reason))
             }
-            Ok(body) => Ok(Self::without_raw(body, repaired.is_some())),
+            Ok(body) => Ok(Self::without_raw(body, matches!(text, Cow::Owned(_)))),
             Err(error) => Err(malformed(without_values(&error))),
         }
     }
@@ -409,7 +406,7 @@ impl Entry {
             EntryBody::Attachment(entry) => chain!(entry),
             EntryBody::Progress(entry) => chain!(entry),
             body => {
-                let value = Json::from_serialize(body).ok()?.get(name)?;
+                let value = Json::from_view(body.view()).get(name)?;
                 Some(Cow::Owned(value.as_str()?.into_owned()))
             }
         }
@@ -418,9 +415,8 @@ impl Entry {
 
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text =
-            serde_json::Deserializer::from_slice(self.raw.as_deref().unwrap_or_default());
-        match <&RawValue>::deserialize(&mut text) {
+        let text = self.raw.as_deref().and_then(|raw| std::str::from_utf8(raw).ok());
+        match Reader::new(text.unwrap_or_default()).raw() {
             Ok(original) if !self.is_repaired => original.serialize(serializer),
             _ => self.body.serialize(serializer),
         }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::scan::{Result, ScanError, Scanner};
 use crate::repair;
+use crate::scan::{Result, ScanError, Scanner};
 
 /// What the index needs of one record. Texts are borrowed from the line unless they hold escapes.
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ trait Fields<'a> {
 }
 
 /// Reads a value into what is wanted of it.
-fn walk<'a>(wanted: &mut impl Fields<'a>, scanner: &mut Scanner<'a>) -> Result<()> {
+fn walk<'a>(wanted: &mut dyn Fields<'a>, scanner: &mut Scanner<'a>) -> Result<()> {
     match scanner.peek()? {
         b'{' => fields(wanted, scanner),
         b'[' => {
@@ -152,7 +152,7 @@ fn walk<'a>(wanted: &mut impl Fields<'a>, scanner: &mut Scanner<'a>) -> Result<(
 }
 
 /// Reads an object.
-fn fields<'a>(wanted: &mut impl Fields<'a>, scanner: &mut Scanner<'a>) -> Result<()> {
+fn fields<'a>(wanted: &mut dyn Fields<'a>, scanner: &mut Scanner<'a>) -> Result<()> {
     let mut is_first = true;
     while let Some(name) = scanner.key(is_first)? {
         wanted.field(&name, scanner)?;
@@ -168,12 +168,11 @@ fn text<'a>(scanner: &mut Scanner<'a>) -> Result<Option<Text<'a>>> {
         return Ok(None);
     }
     let (raw, has_escapes) = scanner.string()?;
-    let text = std::str::from_utf8(&raw[1..raw.len() - 1]).map_err(|_| ScanError::Syntax)?;
+    let text = std::str::from_utf8(raw).map_err(|_| ScanError::Syntax)?;
     if !has_escapes {
-        return Ok(Some(Cow::Borrowed(text)));
+        return Ok(Some(Cow::Borrowed(&text[1..text.len() - 1])));
     }
-    let repaired = repair::repaired(raw);
-    Ok(serde_json::from_slice(repaired.as_deref().unwrap_or(raw)).ok().map(Cow::Owned))
+    Ok(serde_json::from_str(&repair::valid(raw)).ok().map(Cow::Owned))
 }
 
 /// A string that counts: an empty one is as good as none.

@@ -6,6 +6,7 @@ use super::light::SessionInfo;
 use super::prompt::{FirstPrompt, attachment_prompt};
 use super::time::parse_timestamp;
 use crate::json::Json;
+use crate::repair;
 
 /// The data of a summary: what a list of sessions needs, folded over all entries so far.
 ///
@@ -48,9 +49,7 @@ impl SummaryData {
 
     /// Adds one entry. Bytes that are not a JSON object are ignored.
     pub fn add(&mut self, entry: &[u8]) {
-        let repaired = crate::repair::repaired(entry);
-        let text = repaired.as_deref().unwrap_or(entry);
-        if let Ok(entry @ Value::Object(_)) = serde_json::from_slice(text) {
+        if let Ok(entry @ Value::Object(_)) = serde_json::from_str(&repair::valid(entry)) {
             self.add_entry(&entry);
         }
     }

@@ -11,6 +11,7 @@ use crate::error::without_values;
 use crate::json::{Extra, Json};
 use crate::message::Malformed;
 use crate::repair;
+use crate::schema::{self, Encode};
 
 /// Who and what a fork is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -371,18 +372,16 @@ impl<'p> Fork<'p> {
 }
 
 fn fields(bytes: &[u8]) -> Result<Extra, Malformed> {
-    let repaired = repair::repaired(bytes);
-    serde_json::from_slice(repaired.as_deref().unwrap_or(bytes))
+    schema::from_text(&repair::valid(bytes))
         .map_err(|error| Malformed::new(bytes.to_vec().into(), without_values(&error)))
 }
 
 fn object(value: Option<&Json>) -> Option<Extra> {
-    value?.deserialize().ok()
+    value?.decode().ok()
 }
 
-fn list(values: &[Json]) -> Json {
-    // Values that are JSON already can be written.
-    Json::from_serialize(values).unwrap_or_default()
+fn list(values: &Vec<Json>) -> Json {
+    Json::from_view(values.view())
 }
 
 fn line(fields: &[(&str, Json)]) -> Vec<u8> {

@@ -6,8 +6,8 @@ use super::index::{Boundary, Preserved};
 use super::key::Key;
 use super::recover;
 use super::row::{self, EntryRef};
-use super::sort::sort_nodes;
 use super::tree::Tree;
+use crate::sort::sort_nodes;
 
 /// The entries that a fork of a session copies, see [`Tree::fork`].
 #[derive(Debug)]
@@ -28,9 +28,12 @@ impl<'i> Tree<'i> {
     /// Returns [`TranscriptError::MessageNotFound`] if there is no such message, and
     /// [`TranscriptError::NoMessages`] if nothing is left to copy.
     pub fn fork(&self, up_to: Option<&str>) -> Result<ForkPlan<'i>, TranscriptError> {
-        let mut rows: Vec<u32> = (0..self.index.row_count())
-            .filter(|at| self.row(*at).is_chain() && !self.row(*at).has(row::SIDECHAIN))
-            .collect();
+        let mut rows: Vec<u32> = Vec::new();
+        for at in 0..self.index.row_count() {
+            if self.row(at).is_chain() && !self.row(at).has(row::SIDECHAIN) {
+                rows.push(at);
+            }
+        }
         if rows.is_empty() {
             return Err(TranscriptError::NoMessages);
         }
@@ -65,7 +68,6 @@ impl<'i> Tree<'i> {
 
     /// The first entry with this id, or the prompt that was sent with it.
     fn fork_end(&self, uuid: &str, rows: &[u32]) -> Option<u32> {
-        let is_main = |node: &u32| !self.row(*node).has(row::SIDECHAIN);
         let key = Key::of(uuid);
         if let Some(found) = rows.iter().find(|at| self.row(**at).id == key) {
             return Some(*found);
@@ -76,14 +78,22 @@ impl<'i> Tree<'i> {
         };
         let (_, conversation) = self.chosen();
         let last = conversation.iter().map(|node| self.first(*node)).max();
-        let on_conversation = conversation.into_iter().find(is_sent_as);
-        let behind = || {
-            self.nodes()
-                .filter(is_main)
-                .find(|node| Some(self.first(*node)) > last && is_sent_as(node))
-        };
-        let anywhere = || self.nodes().filter(is_main).find(is_sent_as);
-        on_conversation.or_else(behind).or_else(anywhere).map(|node| self.first(node))
+        if let Some(node) = conversation.into_iter().find(is_sent_as) {
+            return Some(self.first(node));
+        }
+        // One behind the conversation rather than one before.
+        let mut before = None;
+        for node in self.nodes() {
+            if self.row(node).has(row::SIDECHAIN) || !is_sent_as(&node) {
+                continue;
+            }
+            let first = self.first(node);
+            if Some(first) > last {
+                return Some(first);
+            }
+            before = before.or(Some(first));
+        }
+        before
     }
 
     /// A compaction at the very end would hide what was copied, because nothing follows it: it is

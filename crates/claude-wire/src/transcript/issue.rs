@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::sort::sort_by;
+
 /// A line, or a part of one, that is not one whole entry, or that does not belong to the
 /// conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,8 @@ impl Issue {
 
 /// Sorts issues by their place in the file.
 pub(super) fn sort_issues(issues: &mut [Issue]) {
-    issues.sort_by_key(|issue| (issue.offset, issue.kind));
+    let key = |issue: &Issue| (issue.offset, issue.kind);
+    sort_by(issues, &|one, other| key(one).cmp(&key(other)));
 }
 
 impl fmt::Display for Issue {

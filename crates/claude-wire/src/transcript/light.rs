@@ -4,9 +4,6 @@
 //! The CLI writes titles and tags again whenever the end has moved that far. The bytes may begin
 //! and end within a line or a character.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use memchr::memmem;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,6 +12,8 @@ use super::key::is_uuid;
 use super::prompt::FirstPrompt;
 use super::time::parse_timestamp;
 use crate::repair;
+use crate::schema::Reader;
+use crate::sort::sort_by;
 
 /// How many bytes of either end are read for a list of sessions.
 pub const WINDOW: usize = 65_536;
@@ -156,7 +155,7 @@ impl<'a> Ends<'a> {
             return None;
         }
         for line in self.tail.rsplit(|byte| *byte == b'\n') {
-            let Ok(entry) = serde_json::from_slice::<Value>(line) else { continue };
+            let Some(entry) = value(line) else { continue };
             match entry["type"].as_str() {
                 Some("continued-in") => {
                     if let Some(session) = entry["continuedInSessionId"].as_str() {
@@ -195,9 +194,13 @@ impl<'a> Ends<'a> {
     }
 }
 
+fn value(line: &[u8]) -> Option<Value> {
+    serde_json::from_str(std::str::from_utf8(line).ok()?).ok()
+}
+
 fn has_prompt_after(text: &[u8], millis: i64) -> bool {
     lines_with(text, br#""type":"user""#).any(|line| {
-        let Ok(entry) = serde_json::from_slice::<Value>(line) else { return false };
+        let Some(entry) = value(line) else { return false };
         let origin = &entry["origin"]["kind"];
         let is_human = origin.is_null() || origin == "human";
         entry["timestamp"].as_str().and_then(parse_timestamp).is_some_and(|at| at > millis)
@@ -303,7 +306,7 @@ fn last_state(text: &[u8], kinds: Kinds, kind: &str, field: &str) -> Option<Stri
     for needle in &needles {
         lines.extend(lines_with(text, needle.as_bytes()));
     }
-    lines.sort_by_key(|line| line.as_ptr());
+    sort_by(&mut lines, &|one, other| one.as_ptr().cmp(&other.as_ptr()));
     let start = format!("{{{}", needles[0]);
     lines.into_iter().rev().find_map(|line| {
         if let Ok(found) = parsed_field(line, field, Some(kind)) {
@@ -321,13 +324,25 @@ fn parsed_field(
     field: &str,
     kind: Option<&str>,
 ) -> Result<Option<String>, serde_json::Error> {
-    let repaired = repair::repaired(line);
-    let line = repaired.as_deref().unwrap_or(line);
-    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(line)?;
+    let line = repair::valid(line);
+    let mut reader = Reader::new(&line);
+    let mut entries = reader.object("a map")?;
+    // Of several fields of one name the last one counts.
+    let (mut found, mut found_kind) = (None, None);
+    while let Some(name) = entries.next_key()? {
+        let value = entries.reader.raw()?;
+        if name == field {
+            found = Some(value);
+        }
+        if name == "type" {
+            found_kind = Some(value);
+        }
+    }
+    reader.end()?;
     let string =
-        |name: &str| -> Option<String> { serde_json::from_str(fields.get(name)?.get()).ok() };
-    let is_kind = kind.is_none_or(|kind| string("type").as_deref() == Some(kind));
-    Ok(string(field).filter(|_| is_kind))
+        |value: Option<&RawValue>| -> Option<String> { serde_json::from_str(value?.get()).ok() };
+    let is_kind = kind.is_none_or(|kind| string(found_kind).as_deref() == Some(kind));
+    Ok(string(found).filter(|_| is_kind))
 }
 
 /// The first value of a field at any depth, also in a line that is cut.
@@ -342,12 +357,17 @@ fn first_raw(text: &[u8], field: &str) -> Option<String> {
 fn last_raw(text: &[u8], field: &str) -> Option<String> {
     let starts = raw_starts(field);
     from_the_end(text).find_map(|text| {
-        let last = starts.iter().filter_map(|start| {
+        let mut last = None;
+        for start in &starts {
             let found: Vec<usize> = memmem::find_iter(text, start.as_bytes()).collect();
-            let value = |at: usize| raw_string(&text[at + start.len()..]).map(|value| (at, value));
-            found.into_iter().rev().find_map(value)
-        });
-        last.max().map(|(_, value)| value)
+            for at in found.into_iter().rev() {
+                if let Some(value) = raw_string(&text[at + start.len()..]) {
+                    last = last.max(Some((at, value)));
+                    break;
+                }
+            }
+        }
+        last.map(|(_, value)| value)
     })
 }
 
@@ -370,8 +390,7 @@ fn raw_string(text: &[u8]) -> Option<String> {
         return Some(raw.into_owned());
     }
     let quoted = format!("\"{raw}\"");
-    let repaired = repair::repaired(quoted.as_bytes());
-    let parsed = serde_json::from_slice(repaired.as_deref().unwrap_or(quoted.as_bytes()));
+    let parsed = serde_json::from_str(&repair::valid(quoted.as_bytes()));
     Some(parsed.unwrap_or_else(|_| raw.into_owned()))
 }
 
@@ -384,9 +403,7 @@ fn first_prompt(head: &[u8]) -> String {
         {
             continue;
         }
-        let repaired = repair::repaired(line);
-        let parsed = serde_json::from_slice(repaired.as_deref().unwrap_or(line));
-        if let Ok(entry) = parsed
+        if let Ok(entry) = serde_json::from_str(&repair::valid(line))
             && let Some(prompt) = search.of(&entry)
         {
             return prompt;

@@ -5,8 +5,8 @@ use super::bits::Bits;
 use super::index::Index;
 use super::key::Key;
 use super::row::{self, EntryRef, Row};
-use super::sort::sort_pairs;
 use super::tree::Tree;
+use crate::sort::sort_by;
 
 /// An entry that is shown as a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Tree<'_> {
         if filter.include_compacted {
             before = self.compacted(&shown[..trailing_from], filter);
         }
-        self.shown_messages(before, shown, &locals, |at, row| role(row, prompts.has(at), filter))
+        self.shown_messages(before, shown, &locals, &|at, row| role(row, prompts.has(at), filter))
     }
 
     /// The messages that compactions removed from a conversation.
@@ -136,7 +136,7 @@ impl Tree<'_> {
         let chain = last.map(|last| self.chain(last)).unwrap_or_default();
         let locals = self.local_commands(&chain);
         let prompts = self.shown_prompts(&chain, chain.len(), &locals);
-        self.shown_messages(Vec::new(), chain, &locals, |at, row| {
+        self.shown_messages(Vec::new(), chain, &locals, &|at, row| {
             role_of(row).filter(|role| match role {
                 MessageRole::User | MessageRole::Assistant => true,
                 MessageRole::QueuedPrompt => prompts.has(at),
@@ -151,7 +151,7 @@ impl Tree<'_> {
         before: Vec<u32>,
         mut shown: Vec<u32>,
         locals: &Bits,
-        role: impl Fn(u32, &Row) -> Option<MessageRole>,
+        role: &dyn Fn(u32, &Row) -> Option<MessageRole>,
     ) -> MessageList {
         let mut list_locals = Bits::new(to_u32(before.len() + shown.len()));
         // The vector of the conversation becomes that of the messages, to save memory.
@@ -277,9 +277,12 @@ impl Tree<'_> {
             return;
         }
         // Deliveries are counted over the whole file, messages over the conversation.
-        let rows = 0..self.index.row_count();
-        let all: Vec<u32> =
-            rows.filter(|at| self.is_part(*at) && self.row(*at).has(row::QUEUED)).collect();
+        let mut all: Vec<u32> = Vec::new();
+        for at in 0..self.index.row_count() {
+            if self.is_part(at) && self.row(at).has(row::QUEUED) {
+                all.push(at);
+            }
+        }
         for (key, count) in counts {
             let is_copy = |node: &u32| {
                 let row = self.row(*node);
@@ -325,7 +328,8 @@ impl Tree<'_> {
             children.extend(parents[0].map(|parent| (parent, node)));
             children.extend(parents[1].filter(|_| differs).map(|parent| (parent, node)));
         }
-        sort_pairs(&mut children, &|parent, node| (parent.into(), self.row(node).time()));
+        let key = |(parent, node): (u32, u32)| (parent, self.row(node).time());
+        sort_by(&mut children, &|one, other| key(*one).cmp(&key(*other)));
         let mut found = Vec::new();
         let mut stack = vec![leaf];
         while let Some(copy) = stack.pop() {
@@ -339,10 +343,14 @@ impl Tree<'_> {
                 }
             }
             let start = children.partition_point(|(parent, _)| *parent < node);
-            let next = children[start..].iter().take_while(|(parent, _)| *parent == node);
-            let next: Vec<u32> =
-                next.map(|pair| pair.1).filter(|node| !inside.has(self.last(*node))).collect();
-            stack.extend(next.into_iter().rev());
+            let next = stack.len();
+            for (_, child) in children[start..].iter().take_while(|(parent, _)| *parent == node) {
+                if !inside.has(self.last(*child)) {
+                    stack.push(*child);
+                }
+            }
+            // The first child is on top.
+            stack[next..].reverse();
         }
         found
     }

@@ -45,11 +45,10 @@ mod messages;
 mod project;
 mod prompt;
 mod recover;
+mod relink;
 mod row;
 mod rows;
 mod salvage;
-mod scan;
-mod sort;
 mod time;
 mod tree;
 

@@ -5,8 +5,8 @@
 
 use super::bits::Bits;
 use super::row::{self, Row};
-use super::sort::{sort_nodes, sort_pairs};
 use super::tree::Tree;
+use crate::sort::{sort_by, sort_nodes};
 
 /// Puts the lines and results of each response that are not on the chain behind the last line of
 /// that response.
@@ -36,10 +36,7 @@ pub(super) fn parallel_results(tree: &Tree<'_>, chain: Vec<u32>) -> Vec<u32> {
 
 /// Inserts each node behind another one, in place.
 fn with_inserted(mut chain: Vec<u32>, mut inserted: Vec<(u32, u32)>) -> Vec<u32> {
-    // Sorting takes memory, and lines are mostly in the order of the file.
-    if !inserted.is_sorted_by_key(|(behind, _)| *behind) {
-        sort_pairs(&mut inserted, &|behind, _| (behind.into(), None));
-    }
+    sort_by(&mut inserted, &|(behind, _), (other, _)| behind.cmp(other));
     let length = chain.len();
     chain.reserve_exact(inserted.len());
     chain.resize(length + inserted.len(), 0);
@@ -105,14 +102,16 @@ impl<'t, 'i> Recovery<'t, 'i> {
         for result in results(tree, on_chain) {
             recovery.attach(result);
         }
-        sort_pairs(&mut recovery.results, &|line, result| {
-            (line.into(), Some(tree.first(result).into()))
-        });
+        let key = |(line, result): (u32, u32)| (line, tree.first(result));
+        sort_by(&mut recovery.results, &|one, other| key(*one).cmp(&key(*other)));
         recovery.results.dedup();
         recovery.find_lines(chain, on_chain);
         for node in chain.iter().filter(|_| !recovery.calls.is_empty()) {
-            let ids = recovery.result_ids(*node).filter(|id| recovery.call(*id).is_some());
-            recovery.answered.extend(ids.collect::<Vec<u64>>());
+            for id in recovery.result_ids(*node) {
+                if recovery.call(id).is_some() {
+                    recovery.answered.push(id);
+                }
+            }
         }
         recovery
     }
@@ -120,21 +119,23 @@ impl<'t, 'i> Recovery<'t, 'i> {
     /// Finds the calls that the results outside of the chain answer.
     fn find_calls(&mut self, on_chain: &Bits) {
         let tree = self.tree;
-        let count = results(tree, on_chain).map(|result| self.result_ids(result).count()).sum();
-        self.calls.reserve_exact(count);
+        let mut count = 0;
         for result in results(tree, on_chain) {
-            let ids: Vec<u64> = self.result_ids(result).collect();
-            self.calls.extend(ids.into_iter().map(|id| (id, NO_LINE)));
+            count += self.result_ids(result).count();
         }
-        self.calls.sort_unstable();
-        self.calls.dedup();
+        let mut calls: Vec<u64> = Vec::with_capacity(count);
+        for result in results(tree, on_chain) {
+            for id in self.result_ids(result) {
+                calls.push(id);
+            }
+        }
+        self.calls = without_lines(calls);
         if self.calls.is_empty() {
             return;
         }
         for node in tree.nodes() {
             let Some(of) = response(tree.row(node)) else { continue };
-            let ids: Vec<u64> = self.ids(node).collect();
-            for id in ids {
+            for id in self.ids(node) {
                 let Some(at) = self.call(id) else { continue };
                 let line = &mut self.calls[at].1;
                 *line = match *line {
@@ -170,8 +171,9 @@ impl<'t, 'i> Recovery<'t, 'i> {
         if row.has(row::HAS_SOURCE) {
             lines.extend(tree.find_prefix(row.response()).filter(|line| agrees(*line)));
         }
-        let by_id = self.result_ids(result).filter_map(|id| self.call_line(id));
-        lines.extend(by_id.filter(|line| agrees(*line)));
+        for id in self.result_ids(result) {
+            lines.extend(self.call_line(id).filter(|line| agrees(*line)));
+        }
         lines.retain(|line| response(tree.row(*line)).is_some());
         for line in lines {
             if !self.results.iter().rev().take(8).any(|pair| *pair == (line, result)) {
@@ -185,14 +187,18 @@ impl<'t, 'i> Recovery<'t, 'i> {
         let tree = self.tree;
         let has_result =
             |node: u32| self.results.binary_search_by_key(&node, |(line, _)| *line).is_ok();
-        let incomplete = || {
-            let nodes = tree.nodes().filter(|node| !on_chain.has(*node) || has_result(*node));
-            nodes.filter_map(|node| response(tree.row(node)))
+        let incomplete = |node: u32| {
+            response(tree.row(node)).filter(|_| !on_chain.has(node) || has_result(node))
         };
-        self.responses = Vec::with_capacity(incomplete().count());
-        self.responses.extend(incomplete().map(|of| (of, NO_LINE)));
-        self.responses.sort_unstable();
-        self.responses.dedup();
+        // Counted first: a vector that grows takes up to twice the memory.
+        let count = tree.nodes().filter(|node| incomplete(*node).is_some()).count();
+        let mut responses: Vec<u64> = Vec::with_capacity(count);
+        for node in tree.nodes() {
+            if let Some(of) = incomplete(node) {
+                responses.push(of);
+            }
+        }
+        self.responses = without_lines(responses);
         for node in chain {
             if let Some(at) = response(tree.row(*node)).and_then(|of| self.response(of)) {
                 self.responses[at].1 = *node;
@@ -204,9 +210,12 @@ impl<'t, 'i> Recovery<'t, 'i> {
         }
         let is_line =
             |node: &u32| response(tree.row(*node)).is_some_and(|of| self.response(of).is_some());
-        // Counted first: a vector that grows takes up to twice the memory.
         let mut lines = Vec::with_capacity(tree.nodes().filter(is_line).count());
-        lines.extend(tree.nodes().filter(is_line));
+        for node in tree.nodes() {
+            if is_line(&node) {
+                lines.push(node);
+            }
+        }
         self.lines = lines;
         sort_nodes(&mut self.lines, &|node| {
             (tree.row(node).response(), Some(tree.first(node).into()))
@@ -254,7 +263,9 @@ impl<'t, 'i> Recovery<'t, 'i> {
             return;
         }
         let mut answered = self.answered.clone();
-        answered.extend(inner.iter().flat_map(|node| self.result_ids(*node)));
+        for node in &*inner {
+            answered.extend(self.result_ids(*node));
+        }
         sort_nodes(&mut outer, &|node| (self.tree.first(node).into(), None));
         for result in outer {
             let ids: Vec<u64> = self.result_ids(result).collect();
@@ -275,23 +286,52 @@ impl<'t, 'i> Recovery<'t, 'i> {
     }
 
     /// The tool calls whose results an entry has.
-    fn result_ids(&self, node: u32) -> impl Iterator<Item = u64> + use<'i> {
-        let has_results = self.tree.row(node).has(row::TOOL_RESULT);
-        self.ids(node).filter(move |_| has_results)
+    fn result_ids(&self, node: u32) -> Ids<'i> {
+        if self.tree.row(node).has(row::TOOL_RESULT) {
+            self.ids(node)
+        } else {
+            Ids { node, first: None, more: &[] }
+        }
     }
 
     /// The tool calls that an entry has, or answers.
-    fn ids(&self, node: u32) -> impl Iterator<Item = u64> + use<'i> {
+    fn ids(&self, node: u32) -> Ids<'i> {
         let row = self.tree.row(node);
-        let more: &'i [(u32, u64)] = if row.has(row::MORE_TOOLS) {
-            let more = &self.tree.index.more_tools;
-            &more[more.partition_point(|(other, _)| *other < node)..]
-        } else {
-            &[]
-        };
-        let more = more.iter().take_while(move |(at, _)| *at == node).map(|pair| pair.1);
-        Some(row.tool()).filter(|id| *id != 0).into_iter().chain(more)
+        let mut more: &'i [(u32, u64)] = &[];
+        if row.has(row::MORE_TOOLS) {
+            more = &self.tree.index.more_tools;
+            more = &more[more.partition_point(|(other, _)| *other < node)..];
+        }
+        Ids { node, first: Some(row.tool()).filter(|id| *id != 0), more }
     }
+}
+
+/// The tool calls of an entry. A type of its own, as [`Nodes`](super::tree::Nodes) is.
+struct Ids<'i> {
+    node: u32,
+    first: Option<u64>,
+    /// Those beyond the first, and then those of later entries.
+    more: &'i [(u32, u64)],
+}
+
+impl Iterator for Ids<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let ((node, id), rest) = self.more.split_first()?;
+        self.more = rest;
+        (*node == self.node).then_some(*id)
+    }
+}
+
+/// Sorts hashes, each of them once and without a line yet.
+fn without_lines(mut hashes: Vec<u64>) -> Vec<(u64, u32)> {
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes.into_iter().map(|hash| (hash, NO_LINE)).collect()
 }
 
 /// The results that are not on the chain.

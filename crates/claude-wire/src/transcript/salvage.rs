@@ -5,13 +5,12 @@
 //! a record, after a power loss; a last line that is cut off.
 
 use memchr::memchr;
-use serde::de::{Deserialize, IgnoredAny};
 
 use super::facts::{self, Facts};
 use super::issue::IssueKind;
 use super::row;
-use super::scan::ScanError;
 use crate::repair;
+use crate::scan::{ScanError, Scanner};
 
 /// A part of a line.
 pub(super) enum Part<'a> {
@@ -67,7 +66,7 @@ fn part(
     };
     if let Some(length) = value_length(rest)
         && let Some(repaired) = repair::repaired(&rest[..length])
-        && let Ok((facts, _)) = facts::read(&repaired)
+        && let Ok((facts, _)) = facts::read(repaired.as_bytes())
     {
         found(at, record(&facts, length, flags | row::REPAIRED));
         return length;
@@ -90,9 +89,9 @@ fn record<'a>(facts: &'a Facts<'a>, length: usize, flags: u32) -> Part<'a> {
 
 /// The length of the JSON value at the start of `bytes`, whatever characters are in its strings.
 fn value_length(bytes: &[u8]) -> Option<usize> {
-    let mut values = serde_json::Deserializer::from_slice(bytes);
-    IgnoredAny::deserialize(&mut values).ok()?;
-    Some(values.into_iter::<IgnoredAny>().byte_offset())
+    let mut scanner = Scanner::new(bytes);
+    scanner.skip().ok()?;
+    Some(scanner.position())
 }
 
 /// The maximum number of positions of a damaged line that are tried.
@@ -125,7 +124,9 @@ fn is_record(rest: &[u8]) -> bool {
         return is_plausible(&facts);
     }
     let repaired = value_length(rest).and_then(|length| repair::repaired(&rest[..length]));
-    repaired.is_some_and(|text| facts::read(&text).is_ok_and(|(facts, _)| is_plausible(&facts)))
+    repaired.is_some_and(|text| {
+        facts::read(text.as_bytes()).is_ok_and(|(facts, _)| is_plausible(&facts))
+    })
 }
 
 /// Whether an object looks like an entry, and not like a content block or a tool's result.

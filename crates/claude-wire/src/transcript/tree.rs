@@ -5,15 +5,16 @@
 //! linked again behind its summary; the conversation ends at the newest leaf and goes up to the
 //! root; results of parallel tool calls, which fork the tree, are returned to their response.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::bits::Bits;
 use super::index::{Boundary, Checkpoint, Index, Preserved};
 use super::issue::{Issue, IssueKind, sort_issues};
-use super::key::Key;
+use super::key::{Key, lower};
 use super::recover;
+use super::relink::Relinks;
 use super::row::{self, EntryRef, ParentPlace, Row};
-use super::sort::sort_nodes;
+use crate::sort::sort_nodes;
 
 /// The tree of an [`Index`].
 ///
@@ -26,7 +27,7 @@ pub struct Tree<'i> {
     /// Entries that share their `uuid` with another one.
     repeated: Bits,
     /// Parents that a compaction changed.
-    relinks: BTreeMap<u32, Key>,
+    pub(super) relinks: Relinks,
     /// The entries that are left out, for a tree of a part of the transcript.
     left_out: Option<Bits>,
 }
@@ -40,8 +41,7 @@ impl<'i> Tree<'i> {
     pub(super) fn without(index: &'i Index, left_out: Option<Bits>, unlinked: Option<Key>) -> Self {
         let count = index.row_count();
         let is_left_out = |at: u32| left_out.as_ref().is_some_and(|rows| rows.has(at));
-        let is_part = |at: &u32| index.rows[*at].is_chain() && !is_left_out(*at);
-        let order = sorted_by_key(index, (0..count).filter(is_part));
+        let order = sorted_by_key(index, &|at| index.rows[at].is_chain() && !is_left_out(at));
         let mut repeated = Bits::new(count);
         for pair in order.windows(2) {
             if index.rows[pair[0]].id == index.rows[pair[1]].id {
@@ -49,7 +49,7 @@ impl<'i> Tree<'i> {
                 repeated.add(pair[1]);
             }
         }
-        let mut tree = Self { index, order, repeated, relinks: BTreeMap::new(), left_out };
+        let mut tree = Self { index, order, repeated, relinks: Relinks::default(), left_out };
         tree.relink(unlinked);
         tree
     }
@@ -64,8 +64,14 @@ impl<'i> Tree<'i> {
     /// Returns the newest entry of each branch, in the order of the file. Branches of subagents
     /// are included. [`path`](Self::path) gives the entries of a branch.
     pub fn branches(&self) -> Vec<EntryRef> {
-        let parents = self.parents_of(|_| true);
-        self.entries(self.nodes().filter(|node| !parents.has(*node)).collect())
+        let parents = self.parents_of(&|_| true);
+        let mut branches = Vec::new();
+        for node in self.nodes() {
+            if !parents.has(node) {
+                branches.push(self.index.entry(node));
+            }
+        }
+        branches
     }
 
     /// Returns the entries from the root to `entry`, inclusive. A compaction ends the path, as in
@@ -171,9 +177,8 @@ impl<'i> Tree<'i> {
     }
 
     /// The nodes, in the order in which their ids first appear.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = u32> {
-        let rows = 0..self.index.row_count();
-        rows.filter(|at| self.is_part(*at) && self.first(*at) == *at).map(|at| self.last(at))
+    pub(super) fn nodes(&self) -> Nodes<'_> {
+        Nodes { tree: self, rows: 0..self.index.row_count() }
     }
 
     /// Whether an entry is part of the tree.
@@ -213,15 +218,15 @@ impl<'i> Tree<'i> {
     }
 
     pub(super) fn parent_key(&self, node: u32) -> Option<Key> {
-        match self.relinks.get(&node) {
-            Some(parent) => Some(*parent),
+        match self.relinks.get(node) {
+            Some(parent) => Some(parent),
             None => self.index.parent_key(self.row(node)),
         }
     }
 
     pub(super) fn parent_of(&self, node: u32) -> Option<u32> {
-        match self.relinks.get(&node) {
-            Some(parent) => self.find(*parent),
+        match self.relinks.get(node) {
+            Some(parent) => self.find(parent),
             None => self.original_parent(node),
         }
     }
@@ -254,7 +259,7 @@ impl<'i> Tree<'i> {
     }
 
     /// The nodes that have a child among those that count.
-    fn parents_of(&self, counts: impl Fn(&Row) -> bool) -> Bits {
+    fn parents_of(&self, counts: &dyn Fn(&Row) -> bool) -> Bits {
         let mut parents = Bits::new(self.index.row_count());
         for node in self.nodes().filter(|node| counts(self.row(*node))) {
             if let Some(parent) = self.parent_of(node) {
@@ -269,7 +274,7 @@ impl<'i> Tree<'i> {
         let is_candidate = |row: &Row| {
             !row.has(row::SIDECHAIN | row::TEAM | row::FORK_BRIEFING) && !row.is(row::PROGRESS)
         };
-        let parents = self.parents_of(is_candidate);
+        let parents = self.parents_of(&is_candidate);
         let mut seen = Bits::new(self.index.row_count());
         for node in (0..self.index.row_count()).rev() {
             if !self.is_part(node) || self.last(node) != node {
@@ -287,7 +292,7 @@ impl<'i> Tree<'i> {
 
     /// The leaf if every branch is a subagent's, a team's, or a cycle.
     fn any_leaf(&self) -> Option<u32> {
-        let parents = self.parents_of(|_| true);
+        let parents = self.parents_of(&|_| true);
         let mut best: Option<(bool, u32)> = None;
         let mut seen = Bits::new(self.index.row_count());
         for node in self.nodes().filter(|node| !parents.has(*node)) {
@@ -358,73 +363,22 @@ impl<'i> Tree<'i> {
         let found = boundaries.binary_search_by_key(&node, |boundary| boundary.row).ok()?;
         Some(&boundaries[found])
     }
+}
 
-    /// Links the entries that compactions preserved behind their summaries.
-    fn relink(&mut self, unlinked: Option<Key>) {
-        let is_linked = |boundary: &&Boundary| {
-            let is_linked = unlinked.is_none() || boundary.anchor() != unlinked;
-            is_linked && self.is_part(boundary.row) && self.last(boundary.row) == boundary.row
-        };
-        let linked = self.index.boundaries.iter().filter(is_linked);
-        let mut rows: Vec<u32> = linked.map(|boundary| boundary.row).collect();
-        sort_nodes(&mut rows, &|row| (self.first(row).into(), None));
-        let boundaries: Vec<&Boundary> =
-            rows.into_iter().filter_map(|row| self.boundary(row)).collect();
-        let mut children = Children::default();
-        for anchor in boundaries.iter().filter_map(|boundary| boundary.anchor()) {
-            if let Err(at) = children.0.binary_search_by_key(&anchor, |(key, _)| *key) {
-                children.0.insert(at, (anchor, Vec::new()));
-            }
-        }
-        if children.0.is_empty() {
-            return;
-        }
-        let nodes: Vec<u32> =
-            self.nodes().filter(|node| self.has_listed_parent(*node, &children)).collect();
-        for node in nodes {
-            if let Some(parent) = self.parent_key(node) {
-                children.add(parent, node);
-            }
-        }
-        for boundary in boundaries {
-            self.relink_one(boundary, &mut children);
-        }
-    }
+/// The nodes of a tree. A type of its own, because adaptors around a chain of closures take more code
+/// in each function that goes through the nodes.
+pub(super) struct Nodes<'t> {
+    tree: &'t Tree<'t>,
+    rows: Range<u32>,
+}
 
-    fn has_listed_parent(&self, node: u32, children: &Children) -> bool {
-        self.parent_key(node).is_some_and(|parent| children.find(parent).is_some())
-    }
+impl Iterator for Nodes<'_> {
+    type Item = u32;
 
-    fn relink_one(&mut self, boundary: &Boundary, children: &mut Children) {
-        let (anchor, first, last) = match &boundary.preserved {
-            Preserved::Nothing => return,
-            Preserved::Messages { anchor, uuids } => {
-                let nodes: Option<Vec<u32>> = uuids.iter().map(|key| self.find(*key)).collect();
-                let Some(nodes) = nodes else { return };
-                let mut parent = *anchor;
-                for (node, key) in nodes.into_iter().zip(uuids) {
-                    self.set_parent(node, parent, children);
-                    parent = *key;
-                }
-                (*anchor, uuids[0], parent)
-            }
-            Preserved::Segment { anchor, head, tail } => {
-                if let Some(node) = self.find(*head) {
-                    self.set_parent(node, *anchor, children);
-                }
-                (*anchor, *head, *tail)
-            }
-        };
-        for node in children.of(anchor).to_vec() {
-            if self.parent_key(node) == Some(anchor) && self.row(node).id != first {
-                self.set_parent(node, last, children);
-            }
-        }
-    }
-
-    fn set_parent(&mut self, node: u32, parent: Key, children: &mut Children) {
-        self.relinks.insert(node, parent);
-        children.add(parent, node);
+    fn next(&mut self) -> Option<u32> {
+        let tree = self.tree;
+        let first = self.rows.find(|at| tree.is_part(*at) && tree.first(*at) == *at)?;
+        Some(tree.last(first))
     }
 }
 
@@ -437,43 +391,29 @@ impl Boundary {
     }
 }
 
-/// Sorts entries by key and then by position.
-fn sorted_by_key(index: &Index, entries: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
+/// Sorts entries that are part of a tree by key and then by position.
+fn sorted_by_key(index: &Index, is_part: &dyn Fn(u32) -> bool) -> Vec<u32> {
+    let rows = 0..index.row_count();
     // Sorted with a part of the key, because looking up a row for each comparison takes most of the
     // time. This memory is free again when the conversation is chosen.
-    let mut keys: Vec<(u32, u32)> = Vec::with_capacity(entries.clone().count());
-    keys.extend(entries.map(|at| (index.rows[at].id.first_word(), at)));
+    let mut keys: Vec<u64> = Vec::with_capacity(rows.clone().filter(|at| is_part(*at)).count());
+    for at in rows {
+        if is_part(at) {
+            keys.push(u64::from(index.rows[at].id.first_word()) << 32 | u64::from(at));
+        }
+    }
     keys.sort_unstable();
     let mut order: Vec<u32> = Vec::with_capacity(keys.len());
-    for group in keys.chunk_by(|one, other| one.0 == other.0) {
+    for group in keys.chunk_by(|one, other| one >> 32 == other >> 32) {
         let start = order.len();
-        order.extend(group.iter().map(|(_, at)| *at));
+        for key in group {
+            order.push(lower(*key));
+        }
         if group.len() > 1 {
             sort_nodes(&mut order[start..], &|at| (index.rows[at].id.last_words(), None));
         }
     }
     order
-}
-
-/// The children of the entries behind which a compaction preserved others. May list one that has
-/// another parent by now. Sorted by parent.
-#[derive(Default)]
-struct Children(Vec<(Key, Vec<u32>)>);
-
-impl Children {
-    fn add(&mut self, parent: Key, node: u32) {
-        if let Some(at) = self.find(parent) {
-            self.0[at].1.push(node);
-        }
-    }
-
-    fn of(&self, parent: Key) -> &[u32] {
-        self.find(parent).map_or(&[], |at| &self.0[at].1)
-    }
-
-    fn find(&self, parent: Key) -> Option<usize> {
-        self.0.binary_search_by_key(&parent, |(key, _)| *key).ok()
-    }
 }
 
 /// Where the chains of parents end.

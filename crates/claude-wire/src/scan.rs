@@ -1,47 +1,45 @@
-//! A cursor over the JSON of a record that reads little of it and skips the rest quickly.
+//! A cursor over JSON that reads little of it and skips the rest quickly.
 //!
 //! Accepts what `serde_json` accepts: keys and strings that are skipped may hold invalid UTF-8 and
 //! lone surrogate escapes, strings that are read may not.
 
 use std::borrow::Cow;
 
-use serde::de::{Deserialize, IgnoredAny};
-
 use crate::plain::plain_length;
 
 /// Why a record cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ScanError {
+pub(crate) enum ScanError {
     /// The bytes end within the record.
     Eof,
     /// The bytes are not JSON.
     Syntax,
 }
 
-pub(super) type Result<T> = std::result::Result<T, ScanError>;
+pub(crate) type Result<T> = std::result::Result<T, ScanError>;
 
 /// The JSON text of a value, which may hold invalid UTF-8.
-pub(super) type Raw<'a> = &'a [u8];
+pub(crate) type Raw<'a> = &'a [u8];
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scanner<'a> {
+pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
     /// How many bytes were read.
-    pub(super) fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     /// The first byte of the next token.
     #[inline]
-    pub(super) fn peek(&mut self) -> Result<u8> {
+    pub(crate) fn peek(&mut self) -> Result<u8> {
         while let Some(&byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
                 return Ok(byte);
@@ -63,7 +61,7 @@ impl<'a> Scanner<'a> {
     /// Reads the next key of an object, whose `{` is next if `is_first`; `None` at its end. Escapes
     /// are resolved.
     #[inline]
-    pub(super) fn key(&mut self, is_first: bool) -> Result<Option<Cow<'a, [u8]>>> {
+    pub(crate) fn key(&mut self, is_first: bool) -> Result<Option<Cow<'a, [u8]>>> {
         if is_first {
             self.expect(b'{')?;
         }
@@ -72,7 +70,8 @@ impl<'a> Scanner<'a> {
         }
         let (raw, has_escapes) = self.string()?;
         let key = if has_escapes {
-            let key: String = serde_json::from_slice(raw).map_err(|_| ScanError::Syntax)?;
+            let raw = std::str::from_utf8(raw).map_err(|_| ScanError::Syntax)?;
+            let key: String = serde_json::from_str(raw).map_err(|_| ScanError::Syntax)?;
             Cow::Owned(key.into_bytes())
         } else {
             // Not checked for UTF-8, which would take as long as finding its end.
@@ -83,7 +82,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns whether an array, whose `[` is next if `is_first`, has another item.
-    pub(super) fn item(&mut self, is_first: bool) -> Result<bool> {
+    pub(crate) fn item(&mut self, is_first: bool) -> Result<bool> {
         if is_first {
             self.expect(b'[')?;
         }
@@ -107,7 +106,7 @@ impl<'a> Scanner<'a> {
 
     /// Skips a string and returns it with its quotes, and whether it holds escapes.
     #[inline]
-    pub(super) fn string(&mut self) -> Result<(Raw<'a>, bool)> {
+    pub(crate) fn string(&mut self) -> Result<(Raw<'a>, bool)> {
         if self.peek()? != b'"' {
             return Err(ScanError::Syntax);
         }
@@ -151,7 +150,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips a value and returns its text.
-    pub(super) fn raw(&mut self) -> Result<Raw<'a>> {
+    pub(crate) fn raw(&mut self) -> Result<Raw<'a>> {
         self.peek()?;
         let start = self.at;
         self.skip()?;
@@ -160,7 +159,7 @@ impl<'a> Scanner<'a> {
 
     /// Skips a value.
     #[inline]
-    pub(super) fn skip(&mut self) -> Result<()> {
+    pub(crate) fn skip(&mut self) -> Result<()> {
         match self.peek()? {
             b'"' => self.string().map(drop),
             b'{' | b'[' => self.skip_nested(),
@@ -220,13 +219,14 @@ impl<'a> Scanner<'a> {
 
     /// Skips an object or an array.
     fn skip_nested(&mut self) -> Result<()> {
-        let start = self.at;
         // The open brackets, one bit each: whether it is an object. The lowest bit is the innermost.
         let (mut open, mut depth, mut is_first) = (0_u64, 0_u32, true);
+        // The bits of the outer brackets, if there are more than one word has.
+        let mut outer: Vec<u64> = Vec::new();
         loop {
             if is_first {
-                if depth == u64::BITS {
-                    return self.skip_deep(start);
+                if depth > 0 && depth.is_multiple_of(u64::BITS) {
+                    outer.push(open);
                 }
                 open = open << 1 | u64::from(self.bytes[self.at] == b'{');
                 depth += 1;
@@ -239,6 +239,9 @@ impl<'a> Scanner<'a> {
                 is_first = false;
                 if depth == 0 {
                     return Ok(());
+                }
+                if depth.is_multiple_of(u64::BITS) {
+                    open = outer.pop().unwrap_or_default();
                 }
                 continue;
             }
@@ -259,20 +262,12 @@ impl<'a> Scanner<'a> {
             }
         }
     }
+}
 
-    /// Skips a value that is nested deeper than bits can count.
-    #[cold]
-    fn skip_deep(&mut self, start: usize) -> Result<()> {
-        let mut values = serde_json::Deserializer::from_slice(&self.bytes[start..]);
-        match IgnoredAny::deserialize(&mut values) {
-            Ok(_) => {
-                self.at = start + values.into_iter::<IgnoredAny>().byte_offset();
-                Ok(())
-            }
-            Err(error) if error.is_eof() => Err(ScanError::Eof),
-            Err(_) => Err(ScanError::Syntax),
-        }
-    }
+/// Returns whether the bytes are one JSON value.
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
+    let mut scanner = Scanner::new(bytes);
+    scanner.skip().is_ok() && scanner.peek() == Err(ScanError::Eof)
 }
 
 #[cfg(test)]
