@@ -30,6 +30,8 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("the session ended with an error:", "a log event"),
     ("the store failed, trying again:", "a log event"),
     ("cannot remove \"", "a log event"),
+    ("renamed a transcript without messages, which the CLI cannot resume, to \"", "a log event"),
+    ("failed to rename \"", "a log event"),
     ("the store is down", "a text in a test"),
     ("cannot record the run:", "needs the feature `testing`"),
     ("timed out after", "sent to the CLI, and the reason in a warning"),
