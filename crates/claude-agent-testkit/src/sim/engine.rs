@@ -184,10 +184,6 @@ impl Engine {
             drop(timeout(STARTUP_TIME, stdin.read_u8()).await);
             return self.fail_resume(&reason).await;
         }
-        if let Err(reason) = transcript::check_new_id(self) {
-            self.out.write_stderr_line(&reason).await;
-            return Exit::Code(1);
-        }
         self.emit_startup_marks().await;
         if let Err(reason) = self.load_servers() {
             self.out.write_stderr_line(&reason).await;

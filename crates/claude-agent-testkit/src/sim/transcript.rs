@@ -27,13 +27,10 @@ pub(super) fn resume(engine: &Engine) -> Result<(), String> {
         },
         (None, false) => return Ok(()),
     };
-    let file = fs::read_to_string(engine.transcript_path(&id)).unwrap_or_default();
+    let file = fs::read_to_string(engine.transcript_path(&id));
+    let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
     let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
     let entries: Vec<Value> = lines.collect();
-    // Also if the file has no messages, as that of a CLI that was killed while it started.
-    if !entries.iter().any(|entry| matches!(text(&entry["type"]), "user" | "assistant")) {
-        return Err(format!("No conversation found with session ID: {id}"));
-    }
     let deferred = deferred::find_pending_call(&entries).filter(|_| engine.launch.session);
     let mut conversation = to_conversation(&entries);
     deferred::remove_dangling(&mut conversation, deferred.as_ref());
@@ -55,20 +52,6 @@ pub(super) fn resume(engine: &Engine) -> Result<(), String> {
         state.session_id = engine.launch.session_id.clone().unwrap_or(id);
     }
     Ok(())
-}
-
-/// Returns the error for the ID of a new session that has a transcript.
-pub(super) fn check_new_id(engine: &Engine) -> Result<(), String> {
-    let launch = &engine.launch;
-    match &launch.session_id {
-        Some(id) if launch.resume.is_none() && !launch.continues => {
-            if fs::exists(engine.transcript_path(id)).unwrap_or(false) {
-                return Err(format!("Error: Session ID {id} is already in use."));
-            }
-            Ok(())
-        }
-        _ => Ok(()),
-    }
 }
 
 fn latest_session(directory: &str) -> Option<String> {
