@@ -56,7 +56,7 @@ cargo xtask bench [workloads…]
                               compare the SDK with others (--quick: check that it works; --only NAME…; --rounds N)
 cargo xtask bench history     compare reading and changing stored conversations with the official SDKs
 cargo xtask bench stores [tables…]
-                              compare session stores with those of the official SDKs: embedded, postgres, turns
+                              compare session stores with those of the official SDKs: embedded, postgres, s3, turns
                               (--quick; --rounds N)
 cargo xtask bench compile     measure the compile time of programs that use the SDK and other crates
 cargo xtask prove [areas…]    repeat the experiments of docs/proofs.md on the real CLI and count the results
