@@ -61,7 +61,7 @@ impl Tasks {
         }
     }
 
-    /// Marks the parked tasks as running that wait for an approval that is no longer pending, and returns their
+    /// Marks parked tasks as running if one of their approvals is no longer pending, and returns their
     /// sessions.
     pub(crate) fn take_ready(
         &mut self,

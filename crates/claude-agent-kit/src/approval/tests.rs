@@ -282,7 +282,7 @@ async fn a_decided_call_is_allowed_once_and_then_its_outcome_is_unknown() {
     }
     let approval = approvals.get(&pending.request.id).await.unwrap().unwrap();
     assert_eq!(approval.status, ApprovalStatus::OutcomeUnknown);
-    // The model issues the call again: the approver is asked again, and told why.
+    // The model issues the call again: the new request names the earlier one.
     assert_eq!(ask(&third, call("d", "ls")).await, Response::defer());
     assert_eq!(only_pending(&approvals).await.request.repeats, Some(pending.request.id));
     let settled = third.settle(Some(&SESSION.into()), None, false).await;

@@ -58,7 +58,8 @@ impl Conversation {
     /// as usual. Sent as `--resume`, then `--session-id`.
     ///
     /// A CLI that is killed while it starts can leave a transcript without messages, which it cannot resume later. Such
-    /// a transcript is renamed to `<id>.jsonl.unused`, and a new conversation is started.
+    /// a transcript is renamed to `<id>.jsonl.unused`, and a new conversation is started. With a
+    /// [store](crate::Options::store) that has its entries, this is not the case yet, and the start fails.
     ///
     /// [`Session::is_resumed`](crate::Session::is_resumed) and
     /// [`QueryStream::is_resumed`](crate::QueryStream::is_resumed) return whether the conversation was

@@ -148,7 +148,7 @@ impl Turns {
     }
 
     /// Adds the turn in which the CLI replays a deferred tool call. No message of the host is written
-    /// before the handshake is complete, so a turn that starts before is none of the host.
+    /// before the handshake is complete, so the host did not start an earlier turn.
     fn start_replay(&mut self, id: &str, out: &mut Outbox) {
         let is_first = std::mem::take(&mut self.expects_replay);
         let id = MessageId::from(id);
