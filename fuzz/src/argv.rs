@@ -8,7 +8,9 @@ use claude_wire::launch::{
     command_line, initialize, secrets,
 };
 use claude_wire::settings::SystemPromptBase;
-use claude_wire::settings::{DebugLog, EnvironmentPolicy, PluginDelivery, SettingsSource};
+use claude_wire::settings::{
+    DebugLog, EnvironmentPolicy, McpDelivery, PluginDelivery, SettingsSource,
+};
 use serde_json::Value;
 
 use super::input::Input;
@@ -23,8 +25,8 @@ pub(super) fn run(data: &[u8]) {
     let settings = settings(&mut input);
     drop(format!("{settings:?}"));
     drop(secrets(&settings));
-    let handshake =
-        Json::from_serialize(&initialize(&settings)).expect("the handshake is serializable");
+    let handshake = Json::from_serialize(&initialize(&settings, &needs))
+        .expect("the handshake is serializable");
     assert!(handshake.deserialize::<Value>().is_ok_and(|value| value.is_object()));
     match command_line(&settings, &form, &needs) {
         Ok(command) => check(&command, &form),
@@ -68,6 +70,9 @@ fn settings(input: &mut Input<'_>) -> Settings {
     extensions(input, &mut settings);
     conversation(input, &mut settings);
     surroundings(input, &mut settings);
+    if input.one_in(2) {
+        settings.mcp_delivery = McpDelivery::Arguments;
+    }
     settings
 }
 

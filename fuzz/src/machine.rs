@@ -4,19 +4,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use claude_wire::Json;
-use claude_wire::session::{CallbackKey, CallbackOutcome, Effect, Event, Exit, Machine, Waiter};
-use claude_wire::{Frame, Framer};
-
-use super::input::Input;
+use claude_agent_core::session::{CallbackKey, CallbackOutcome, Effect, Event, Machine, Waiter};
+use claude_wire::{Exit, Frame, Framer, Json};
 use session_harness::{interrupt, message};
 use session_model::{Choices, Model, plan};
 
+use super::input::Input;
+
 #[allow(dead_code, reason = "the tests of the machine need more of it")]
-#[path = "../../crates/claude-wire/tests/it/session_harness.rs"]
+#[path = "../../crates/claude-agent-core/tests/it/session_harness.rs"]
 mod session_harness;
 #[allow(dead_code, reason = "the tests of the machine need more of it")]
-#[path = "../../crates/claude-wire/tests/it/session_model.rs"]
+#[path = "../../crates/claude-agent-core/tests/it/session_model.rs"]
 mod session_model;
 
 /// The maximum number of effects of one event, without those that end the run.

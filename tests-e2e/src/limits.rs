@@ -30,7 +30,7 @@ claude-agent-kit/src/process/starter.rs
     MAX_THREADS: threads that start CLIs
 claude-agent-kit/src/process/reaper.rs
     POLL_INTERVAL: noticing an exit that the system does not report
-claude-wire/src/session/limits.rs
+claude-agent-core/src/session/limits.rs
     initialize: the handshake
     waiting_operations: operations that wait for the handshake
     pending_operations: operations in flight, the handshake included
@@ -56,27 +56,28 @@ claude-wire/src/session/limits.rs
     flush: the last entries after the exit of the CLI
     background_ceiling: background work after a result of a query
     idle_timeout: silence of a query
-claude-wire/src/session/stop.rs
+claude-agent-core/src/session/stop.rs
     SLOW_READER_FACTOR: responses that wait to be written to the CLI
-claude-wire/src/session/shutdown.rs
+claude-agent-core/src/session/shutdown.rs
     interrupt: a turn after it was interrupted by a stop, or the CLI until it is idle after a result
     exit: the exit after a stop or a query closed stdin, or after stdout ended
     terminate: the exit after SIGTERM
-claude-wire/src/session/orphans.rs
+    MOST_AT_ONCE: the exit after SIGTERM if the session or its store was lost
+claude-agent-core/src/session/orphans.rs
     EXIT_REASON_GRACE: learning how the CLI exited, for calls it can no longer respond to
-claude-wire/src/session/backlog.rs
+claude-agent-kit/src/backlog/mod.rs
     soft: messages that wait for readers
     hard: the same while stdout has to be read
-claude-wire/src/session/background.rs
+claude-agent-core/src/session/background.rs
     MAX_KNOWN_TASKS: background tasks of a query that are tracked individually
-claude-wire/src/session/handshake.rs
+claude-agent-core/src/session/handshake.rs
     MAX_SEEN_REQUESTS: requests during the handshake that are recognised when the CLI repeats them
-claude-wire/src/session/machine.rs
+claude-agent-core/src/session/machine.rs
     MAX_MALFORMED_LINES: malformed lines in a row, in a query before its result
-claude-wire/src/session/evidence.rs
+claude-agent-core/src/session/evidence.rs
     TAIL_BYTES: stdout before the handshake, kept for errors
     MALFORMED_LINE_BYTES: a line of stdout that is not a message, kept for errors
-claude-wire/src/session/shorten.rs
+claude-agent-core/src/session/shorten.rs
     MAX_NAME_BYTES: a name that the CLI chose, in a warning, response or log
     MAX_REASON_BYTES: a reason in a warning or a response
 claude-wire/src/frame.rs
@@ -121,10 +122,27 @@ claude-agent-kit/src/approval/store_access.rs
     STORE_TIMEOUT: a request to an approval store, with retries
     RETRY_DELAY: a retry of a request to an approval store
     CONFLICT_DELAY: a retry of a change of an approval after another change
+claude-agent-kit/src/approval/resumable.rs
+    LIST_PAUSE: listing approvals again after a change, for conversations that can continue
+claude-agent-kit/src/approval/inbox.rs
+    DELETED_TOGETHER: approvals that one request deletes
+claude-agent-kit/src/store/retention.rs
+    CONCURRENCY: sessions that a `Retention` deletes at once
+    MAX_FAILURES: failures of a `Retention`
+claude-agent-kit/src/approval/record.rs
+    DECISION_LIFETIME_DAYS: an unused decision about a request without an expiry
 claude-agent-kit/src/approval/store.rs
     POLL_INTERVAL: looking for a decision in a store without notifications
 claude-agent-kit/src/store/upload.rs
     REQUEST_TIMEOUT: a single request to the store
+claude-agent-kit/src/store/pages.rs
+    MAX_BYTES: all entries of one session that are read from a store
+    MAX_PAGES: pages of one session that are read from a store
+    MAX_TIME: reading all entries of one session from a store
+claude-agent-kit/src/store/own_files.rs
+    MAX_BYTES: a note of a run, and the metadata of a subagent, that are read for a store
+claude-agent-kit/src/store/position.rs
+    TAIL_ENTRIES: stored entries by which a local transcript is compared with the store
 claude-agent-kit/src/store/restore.rs
     GIVE_UP: reading a conversation from the store to resume it, with retries
     FIRST_DELAY: a retry of reading a conversation from the store
@@ -240,7 +258,9 @@ pub fn mismatches() -> io::Result<Vec<String>> {
 pub fn undocumented_timeouts() -> io::Result<Vec<String>> {
     let limits = limits();
     let mut undocumented = Vec::new();
-    for folder in ["crates/claude-wire/src", "crates/claude-agent-kit/src"] {
+    for folder in
+        ["crates/claude-wire/src", "crates/claude-agent-core/src", "crates/claude-agent-kit/src"]
+    {
         for (path, code) in sources(folder)? {
             if TESTS.iter().any(|part| path.contains(part)) {
                 continue;

@@ -63,6 +63,9 @@ pub async fn facts(backend: Arc<dyn Backend>) -> Result<Facts, Failure> {
             facts.insert("default permission mode".to_owned(), format!("`{mode}`"));
         }
     }
+    if probe::takes_mcp_servers(backend.clone()).await? {
+        facts.insert("MCP servers in the handshake".to_owned(), "yes".to_owned());
+    }
     for (operation, fields) in LATER_OPERATIONS {
         let fields = serde_json::from_str(fields).unwrap_or_else(|_| json!({}));
         if probe::knows_operation(backend.clone(), operation, fields).await? {

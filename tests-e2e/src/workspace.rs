@@ -34,6 +34,8 @@ pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
         "wire" => "crates/claude-wire/tests/it",
         "wire-alone" => "crates/claude-wire/tests",
         "wire-unit" => "crates/claude-wire/src",
+        "core" => "crates/claude-agent-core/tests/it",
+        "core-unit" => "crates/claude-agent-core/src",
         "testkit" => "crates/claude-agent-testkit/tests/it",
         "kit" => "crates/claude-agent-kit/src",
         "store" => "crates/claude-agent-store/tests",

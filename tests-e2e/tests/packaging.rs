@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "in a test a panic is the way to fail")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
@@ -11,6 +12,23 @@ use tests_e2e::workspace::root;
 
 /// Far more than the crates have; a corpus that was packaged by mistake exceeds it.
 const MAX_SOURCE_BYTES: u64 = 3_000_000;
+
+/// The licences that dependencies may have.
+const LICENCES: [&str; 6] = ["Apache-2.0", "BSD-3-Clause", "ISC", "MIT", "Unicode-3.0", "Zlib"];
+
+/// Old versions of dependencies that are in the tree beside newer ones, and what requires them. `syn` is not part of
+/// the built programs. The others are there only with the features `postgres` and `s3` of claude-agent-store, or only
+/// on other platforms.
+const OLD_VERSIONS: [(&str, &str, &str); 8] = [
+    ("base64", "0.22.", "postgres-protocol 0.6"),
+    ("crypto-common", "0.1.", "crc-fast 1, of object_store"),
+    ("digest", "0.10.", "crc-fast 1, of object_store"),
+    ("fallible-iterator", "0.2.", "postgres-protocol 0.6"),
+    ("getrandom", "0.2.", "ring 0.17"),
+    ("syn", "2.", "some macro crates"),
+    ("wasi", "0.14.", "whoami 2, on WASI only"),
+    ("windows-sys", "0.52.", "ring 0.17, on Windows only"),
+];
 
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
@@ -120,7 +138,7 @@ fn crates_are_published_after_their_dependencies() {
 #[test]
 fn the_testkit_does_not_depend_on_the_kit() {
     let packages = packages();
-    for name in ["claude-wire", "claude-agent-testkit"] {
+    for name in ["claude-wire", "claude-agent-core", "claude-agent-testkit"] {
         let package = packages.iter().find(|package| package["name"] == name).unwrap();
         for dependency in package["dependencies"].as_array().unwrap() {
             assert_ne!(dependency["name"], "claude-agent-kit", "{name}");
@@ -135,16 +153,8 @@ fn the_testkit_does_not_depend_on_the_kit() {
     }
 }
 
-/// The licences that `deny.toml` allows.
-fn allowed_licences() -> Vec<String> {
-    let rules = read("deny.toml");
-    let (_, list) = rules.split_once("\nallow = [\n").unwrap();
-    let (list, _) = list.split_once("\n]").unwrap();
-    list.lines().map(|line| line.trim().trim_matches(['"', ',']).to_owned()).collect()
-}
-
 /// Whether a licence expression can be met with these licences.
-fn is_allowed(expression: &str, allowed: &[String]) -> bool {
+fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
     // Some old packages separate alternatives by a slash.
     let expression = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut words = expression.split_whitespace().peekable();
@@ -154,7 +164,7 @@ fn is_allowed(expression: &str, allowed: &[String]) -> bool {
 
 type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
 
-fn any_of(words: &mut Words<'_>, allowed: &[String]) -> bool {
+fn any_of(words: &mut Words<'_>, allowed: &[&str]) -> bool {
     let mut met = all_of(words, allowed);
     while words.next_if_eq(&"OR").is_some() {
         met |= all_of(words, allowed);
@@ -162,7 +172,7 @@ fn any_of(words: &mut Words<'_>, allowed: &[String]) -> bool {
     met
 }
 
-fn all_of(words: &mut Words<'_>, allowed: &[String]) -> bool {
+fn all_of(words: &mut Words<'_>, allowed: &[&str]) -> bool {
     let mut met = one(words, allowed);
     while words.next_if_eq(&"AND").is_some() {
         met &= one(words, allowed);
@@ -170,7 +180,7 @@ fn all_of(words: &mut Words<'_>, allowed: &[String]) -> bool {
     met
 }
 
-fn one(words: &mut Words<'_>, allowed: &[String]) -> bool {
+fn one(words: &mut Words<'_>, allowed: &[&str]) -> bool {
     if words.next_if_eq(&"(").is_some() {
         let met = any_of(words, allowed);
         return words.next_if_eq(&")").is_some() && met;
@@ -181,12 +191,12 @@ fn one(words: &mut Words<'_>, allowed: &[String]) -> bool {
         words.next();
         return false;
     }
-    allowed.iter().any(|name| name == licence)
+    allowed.contains(&licence)
 }
 
 #[test]
 fn licence_expressions_are_evaluated() {
-    let allowed = ["MIT".to_owned(), "Unicode-3.0".to_owned()];
+    let allowed = ["MIT", "Unicode-3.0"];
     for expression in ["MIT", "X/MIT", "X WITH y OR MIT", "(MIT OR X) AND Unicode-3.0"] {
         assert!(is_allowed(expression, &allowed), "{expression}");
     }
@@ -197,12 +207,10 @@ fn licence_expressions_are_evaluated() {
 
 #[test]
 fn every_dependency_has_an_allowed_licence_and_comes_from_the_registry() {
-    let allowed = allowed_licences();
-    assert!(allowed.contains(&"MIT".to_owned()), "{allowed:?}");
     for package in packages() {
         let name = &package["name"];
         let licence = package["license"].as_str().unwrap_or_default();
-        assert!(is_allowed(licence, &allowed), "{name} is licensed under {licence:?}");
+        assert!(is_allowed(licence, &LICENCES), "{name} is licensed under {licence:?}");
         if let Some(source) = package["source"].as_str() {
             let registry = "registry+https://github.com/rust-lang/crates.io-index";
             assert_eq!(source, registry, "{name}");
@@ -211,13 +219,40 @@ fn every_dependency_has_an_allowed_licence_and_comes_from_the_registry() {
 }
 
 #[test]
+fn every_dependency_is_there_in_one_version_unless_the_reason_is_listed() {
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in packages().iter().filter(|package| !package["source"].is_null()) {
+        let text = |field: &str| package[field].as_str().unwrap().to_owned();
+        versions.entry(text("name")).or_default().insert(text("version"));
+    }
+    for (name, old, reason) in OLD_VERSIONS {
+        let found = versions.get_mut(name).filter(|versions| versions.len() > 1);
+        let found = found.unwrap_or_else(|| panic!("{name} is there in one version: {reason}?"));
+        let before = found.len();
+        found.retain(|version| !version.starts_with(old));
+        assert!(found.len() < before, "{name} {old} is not there: {reason}?");
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    assert!(versions.is_empty(), "more than one version: {versions:?}");
+}
+
+/// A dev-dependency by path alone is not published.
+#[test]
+fn every_dependency_outside_the_workspace_names_a_version() {
+    for package in packages().iter().filter(|package| package["source"].is_null()) {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let names_version = dependency["req"] != "*";
+            assert!(names_version || dependency["path"].is_string(), "{dependency}");
+        }
+    }
+}
+
+#[test]
 fn the_test_command_packages_the_crates() {
     let checks = read("tests-e2e/src/bin/xtask/checks.rs");
-    assert!(checks.contains("match packages::check()?"));
+    assert!(checks.contains("packages::check()"));
     let packages = read("tests-e2e/src/bin/xtask/packages.rs");
-    for part in [r#""publish", "--workspace", "--dry-run""#, r#""deny", "check""#] {
-        assert!(packages.contains(part), "{part}");
-    }
+    assert!(packages.contains(r#""publish", "--workspace", "--dry-run""#));
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn removed_derivable_rows_are_derived_again() {
         "`PreToolUseHookInput`",
         "`SetupHookSpecificOutput`",
         "`--effort`",
-        "`--mcp-config`",
+        "`--fork-session`",
     ] {
         let without = without(&table, row);
         assert!(!problems(&without, &facts, &workspace::has_test).is_empty(), "{row}");

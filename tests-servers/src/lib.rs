@@ -7,5 +7,7 @@ pub mod postgres;
 mod proxy;
 #[cfg(target_os = "linux")]
 pub mod s3;
+#[cfg(target_os = "linux")]
+mod skip;
 
 pub use proxy::Proxy;

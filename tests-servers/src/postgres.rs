@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::skip;
+
 /// The variable that skips the tests on PostgreSQL, if it has a value.
 const SKIP: &str = "CLAUDE_AGENT_STORE_SKIP_POSTGRES";
 
 /// Returns whether the tests on PostgreSQL are skipped, and says so.
-#[expect(clippy::print_stderr, reason = "skipped tests must be noticed")]
+///
+/// # Panics
+/// If they are to be skipped in CI.
 pub fn is_skipped() -> bool {
-    let is_skipped = std::env::var_os(SKIP).is_some_and(|value| !value.is_empty());
-    if is_skipped {
-        eprintln!("the tests on PostgreSQL are skipped because of {SKIP}");
-    }
-    is_skipped
+    skip::is_skipped("PostgreSQL", SKIP)
 }
 
 /// The superuser.
@@ -299,8 +299,12 @@ pub fn install(package: &str) -> io::Result<()> {
     run(apt().args(["install", "-y", "-qq", "--no-install-recommends", package]))
 }
 
-/// Looks for the newest version in the places of Debian, Fedora and Homebrew, and in `PATH`.
-fn find_programs() -> Option<PathBuf> {
+/// The places of PgBouncer.
+pub const POOLERS: [&str; 3] =
+    ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer"];
+
+/// Returns the directory with the programs of the newest PostgreSQL in the places of Debian and in `PATH`.
+pub fn find_programs() -> Option<PathBuf> {
     let mut places: Vec<PathBuf> = Vec::new();
     for version in fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten() {
         places.push(version.path().join("bin"));

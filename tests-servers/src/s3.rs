@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::skip;
+
 /// The variable that skips the tests on S3, if it has a value.
 const SKIP: &str = "CLAUDE_AGENT_STORE_SKIP_S3";
 
 /// Returns whether the tests on S3 are skipped, and says so.
-#[expect(clippy::print_stderr, reason = "skipped tests must be noticed")]
+///
+/// # Panics
+/// If they are to be skipped in CI.
 pub fn is_skipped() -> bool {
-    let is_skipped = std::env::var_os(SKIP).is_some_and(|value| !value.is_empty());
-    if is_skipped {
-        eprintln!("the tests on S3 are skipped because of {SKIP}");
-    }
-    is_skipped
+    skip::is_skipped("S3", SKIP)
 }
 
 /// The package of the server.

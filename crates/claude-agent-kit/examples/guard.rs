@@ -8,7 +8,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::testing::{Reply, Script, demo_options};
-use claude_agent_kit::{Permission, Session, ToolInput, json};
+use claude_agent_kit::{Permission, Session, ToolInput, json, visible};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,7 +23,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         // Reading from the terminal blocks the thread.
         .can_use_tool_blocking(|request, _| {
-            let question = format!("may {} run with {}?", request.tool_name, request.input);
+            // What the model writes may contain characters that a terminal interprets.
+            let (tool, input) = (visible(&request.tool_name), visible(request.input.text()));
+            let question = format!("may {tool} run with {input}?");
             if confirm(&question) {
                 Permission::allow()
             } else {

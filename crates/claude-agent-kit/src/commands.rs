@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use claude_agent_core::session::{Event, Waiter};
 use claude_wire::Json;
 use claude_wire::id::MessageId;
-use claude_wire::session::{Event, Waiter};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Result;

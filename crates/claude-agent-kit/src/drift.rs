@@ -81,9 +81,14 @@ impl Drift {
     }
 }
 
-/// Returns the first 64 characters of a name that the CLI chose.
+/// Returns the first 64 characters of a name that the CLI chose, and `…` if there are more.
 pub(crate) fn shown(name: &str) -> String {
-    name.chars().take(MAX_NAME_CHARS).collect()
+    let mut rest = name.chars();
+    let mut shown: String = rest.by_ref().take(MAX_NAME_CHARS).collect();
+    if rest.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn full_kind(body: &Body) -> String {
@@ -187,7 +192,7 @@ mod tests {
     #[test]
     fn the_corpus_contains_no_unknown_kind() {
         let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../claude-wire/tests/corpus/2.1.325");
+            .join("../claude-wire/tests/corpus/2.1.326");
         let mut all = 0;
         for entry in std::fs::read_dir(corpus).unwrap() {
             let text = std::fs::read(entry.unwrap().path()).unwrap();

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use claude_wire::session::{Backlog, BacklogLimits, BacklogRead, Exit, Subscriber};
+use claude_wire::Exit;
 
+use crate::backlog::{Backlog, BacklogLimits, BacklogRead, Subscriber};
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
 use crate::lock::lock;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use claude_wire::session::Event;
+use claude_agent_core::session::Event;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 

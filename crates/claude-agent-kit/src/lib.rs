@@ -1,4 +1,5 @@
-//! A Rust SDK for Claude agents, which runs the `claude` command-line program as a child process.
+//! A Rust SDK for building agents on Claude Code, unofficial. It runs the `claude` command-line program as a
+//! child process.
 //!
 //! [`query`](query()) sends one prompt and streams the answer. A [`Session`] has many [`Turn`]s and can
 //! be controlled while it runs. Both take [`Options`]: settings for the CLI, and callbacks for
@@ -19,18 +20,51 @@
 //! # }
 //! ```
 //!
+//! | task | start with | chapter |
+//! |---|---|---|
+//! | ask one question | [`query`](query()), [`QueryStream`] | [queries](guide::queries) |
+//! | keep a conversation, steer and interrupt it | [`Session`], [`Turn`] | [sessions](guide::sessions), [turns](guide::turns) |
+//! | configure the CLI | [`Options`] | [options](guide::options) |
+//! | inspect or change tool calls | [`Options::on`], [`hook`] | [hooks](guide::hooks) |
+//! | allow or deny tool calls, answer questions | [`Options::can_use_tool`], [`PermissionInbox`], [`Options::ask_user`] | [permissions](guide::permissions) |
+//! | let a user decide hours later, in another process | [`approval`], [`Options::approvals`] | [approvals](guide::approvals) |
+//! | resume a conversation on another machine | [`store`], [`Options::store`]; the crate `claude-agent-store` | [session stores](guide::moving_sessions) |
+//! | list, read and change past conversations | [`history`] | [history](guide::history) |
+#![cfg_attr(
+    feature = "tools",
+    doc = "| offer Rust functions to the model | [`ToolServer`], [`Options::mcp`] | [tools](guide::tools) |"
+)]
+#![cfg_attr(
+    feature = "tools",
+    doc = "| get the answer as a Rust type | [`query_as`] | [typed answers](guide::typed_answers) |"
+)]
+#![cfg_attr(
+    feature = "testing",
+    doc = "| test an agent without network access or cost | [`testing`] | [testing](guide::testing) |"
+)]
+//! | find out why a run fails | [`doctor`](doctor()), [`Error::help`] | [errors](guide::errors), [processes](guide::processes) |
+//! | stop in time, and limit what a run uses | [`shutdown_all`], [`Timeouts`], [`Limits`] | [cancellation](guide::cancellation), [limits](guide::limits) |
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `tools` | yes | Rust functions as tools, typed answers |
+//! | `config` | yes | options from TOML files |
+//! | `testing` | no | a simulated CLI, fault injection, recording and replay |
+//! | `mock-api` | no | `testing`, and a mock of the Messages API for tests with the real CLI |
+//! | `rmcp` | no | servers written with the official Rust MCP SDK |
+//!
 //! An `Err` of a stream is its last item; problems that the run survives are [`Warning`]s. When the
 //! owner of a CLI process is dropped, the process is ended. A Tokio runtime with I/O and time enabled
 //! is required.
 //!
 //! Protocol types are re-exported in [`message`], [`content`], [`control`], [`id`] and [`value`], the
-//! most common ones at the root, and rarely used values of options in [`settings`]. The [guide] has a
-//! chapter for each subject.
+//! most common ones at the root, and rarely used values of options in [`settings`].
 
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod approval;
+mod backlog;
 mod callback;
 mod cli;
 mod commands;
@@ -81,6 +115,7 @@ pub mod transport;
 mod turn;
 #[cfg(feature = "tools")]
 mod typed;
+mod visible;
 mod wakers;
 mod warning;
 
@@ -92,9 +127,8 @@ pub use claude_wire::launch::{
     Effort, Include, Plugin, Problem, Skills, SystemPrompt, Thinking, ToolSet,
 };
 pub use claude_wire::message::ResultMessage;
-pub use claude_wire::session::{Cost, Exit, Tokens};
 pub use claude_wire::tool_input::{Question, QuestionOption};
-pub use claude_wire::{Body, Json, Message, ToolInput};
+pub use claude_wire::{Body, Cost, Exit, Json, Message, Tokens, ToolInput};
 pub use claude_wire::{content, control, id, message, settings, tool_input, value};
 pub use cli::{Cli, CliVersion, MINIMUM_VERSION};
 pub use doctor::{Check, Doctor, Finding, Level, Report, doctor};
@@ -124,6 +158,7 @@ pub use tool::{
 pub use turn::{Turn, TurnOutcome};
 #[cfg(feature = "tools")]
 pub use typed::{Typed, query_as};
+pub use visible::{VisibleText, visible};
 pub use warning::{Warning, WarningCode};
 
 /// Compiles the example of the README.

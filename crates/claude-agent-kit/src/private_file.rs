@@ -58,6 +58,18 @@ pub(crate) fn publish(temporary: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
+/// Opens a file that was a regular one: it may have become a link or a pipe.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        libc::O_NOFOLLOW | libc::O_NONBLOCK,
+    );
+    options.open(path)
+}
+
 /// Returns whether a path names a regular file with the same contents as another file. Links are not
 /// followed.
 pub(crate) fn has_contents_of(path: &Path, other: &Path) -> io::Result<bool> {
@@ -65,7 +77,7 @@ pub(crate) fn has_contents_of(path: &Path, other: &Path) -> io::Result<bool> {
     if !one.is_file() || one.len() != two.len() {
         return Ok(false);
     }
-    let mut one = BufReader::with_capacity(64 * 1024, File::open(path)?);
+    let mut one = BufReader::with_capacity(64 * 1024, open(path)?);
     let mut two = BufReader::with_capacity(64 * 1024, File::open(other)?);
     loop {
         let (left, right) = (one.fill_buf()?, two.fill_buf()?);

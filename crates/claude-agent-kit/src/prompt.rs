@@ -32,10 +32,14 @@ impl Prompt {
 
     /// Sets the ID of the message. By default the SDK generates a random UUID.
     ///
-    /// The ID can be any non-empty text and must be unique in the conversation: the CLI ignores a second
-    /// message with the same ID. [`Session::send`](crate::Session::send) rejects an ID that was already
-    /// used in the session; in a resumed conversation the turn ends with
-    /// [`NoResult`](crate::ErrorKind::NoResult).
+    /// The ID can be any non-empty text and must be unique in the conversation.
+    /// [`Session::send`](crate::Session::send) rejects an ID that was already used in the session. In a resumed
+    /// conversation it depends on the transcript what a repeated ID does:
+    ///
+    /// - The model has not answered the first message, not even with a tool call: the message is processed, and the
+    ///   model reads it twice. A host that was killed before the answer can send it again.
+    /// - Any answer of the model follows it, even one that was cut off: the CLI does not process the message, and the
+    ///   turn ends with [`NoResult`](crate::ErrorKind::NoResult).
     #[must_use]
     pub fn with_id(mut self, id: impl Into<MessageId>) -> Self {
         self.id = Some(id.into());

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use claude_agent_core::session::RunCost;
 use claude_wire::content::{ToolResultBlock, ToolUseBlock};
 use claude_wire::id::{SessionId, ToolUseId};
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Cost, Exit, RunCost};
-use claude_wire::{Body, Message};
+use claude_wire::{Body, Cost, Exit, Message};
 use futures_core::Stream;
 use serde::{Serialize, Serializer};
 
@@ -296,7 +296,7 @@ pub(crate) fn stopped() -> Error {
 
 pub(crate) fn no_result() -> Error {
     Error::new(ErrorKind::NoResult, "the CLI exited without sending a result")
-        .with_help("check the warnings of the run")
+        .with_help("check the warnings of the run, and that `cli_path` names the `claude` program")
 }
 
 /// All items of a query, with its cost and its error.

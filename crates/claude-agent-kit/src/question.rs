@@ -12,7 +12,7 @@ use crate::json_object::JsonObject;
 use crate::permission::{self, Permission};
 
 /// The tool with which the model asks.
-pub(crate) use claude_wire::session::QUESTION_TOOL as TOOL;
+pub(crate) use claude_agent_core::session::QUESTION_TOOL as TOOL;
 
 /// The questions of one call of the tool, one to four.
 #[derive(Clone, Debug)]

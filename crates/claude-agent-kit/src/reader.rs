@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use claude_wire::session::{RunWarning, Subscriber};
+use claude_agent_core::session::RunWarning;
 use claude_wire::{Malformed, Message};
 
+use crate::backlog::Subscriber;
 use crate::driver::WarningSink;
 use crate::error::Result;
 use crate::feed::{Feed, LineMark, Piece};

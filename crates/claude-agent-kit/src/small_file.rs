@@ -1,6 +1,6 @@
 //! Reads user-supplied files whole, up to a limit.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -11,12 +11,16 @@ const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Returns the contents of a file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut options = OpenOptions::new();
     // Opening a pipe would block until a writer opens it.
-    if !path.metadata()?.is_file() {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let file = options.read(true).open(path)?;
+    if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("the file is larger than 1 MiB"));
     }

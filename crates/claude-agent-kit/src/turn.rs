@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use claude_wire::Body;
+use claude_agent_core::session::TurnEnd;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Cost, Subscriber, TurnEnd};
+use claude_wire::{Body, Cost};
 use futures_core::Stream;
 use serde::{Serialize, Serializer};
 use tokio::sync::watch;
 
 use crate::approval::settle::Settled;
 use crate::approval::{self, Approval};
+use crate::backlog::Subscriber;
 use crate::cost::UncountedTokens;
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::driver::WarningSink;
@@ -144,9 +145,9 @@ pub struct TurnOutcome {
     /// The other messages of this session that share this result. Text and cost are those of all of
     /// them.
     pub shared_with: Vec<MessageId>,
-    /// Whether the CLI confirmed that the result is for this message. Older CLIs do not confirm
-    /// it; then the result is assigned to the oldest pending message. A replayed turn has no message,
-    /// so this is `false`.
+    /// Whether the CLI confirmed that the result is for this message. Before CLI
+    /// 2.1.265, some results are not confirmed; then this is the last result since the message was started. A
+    /// replayed turn has no message, so this is `false`.
     pub is_confirmed: bool,
     /// Whether the store had all entries before the result when the result was delivered; `None` without a
     /// [store](crate::Options::store).
@@ -302,6 +303,43 @@ impl Turn {
     /// If the future is dropped, the turn may or may not be interrupted.
     pub async fn interrupt(&self) -> Result<TurnInterruption> {
         self.session.interrupt_turn(&self.id, self.phase.clone()).await
+    }
+
+    /// As [`Self::finish`], but interrupts the turn after `limit` and waits for the result of the interrupted turn, which
+    /// the CLI sends soon: its outcome has everything that was read, and [`TurnOutcome::into_result`] returns
+    /// [`Interrupted`](ErrorKind::Interrupted). A message that is still queued then is cancelled.
+    ///
+    /// `tokio::time::timeout` around [`Self::finish`] would only stop waiting: the turn would go on, and so would its
+    /// cost.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
+    /// let turn = session.send("Summarize README.md.").await?;
+    /// let outcome = turn.finish_within(Duration::from_secs(120)).await?;
+    /// println!("{} (${:?})", outcome.text, outcome.cost.usd);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::finish`] and [`Self::interrupt`]; [`TurnCancelled`](ErrorKind::TurnCancelled) if the turn had not
+    /// begun.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the turn; the session continues, and the turn is not interrupted.
+    pub async fn finish_within(mut self, limit: Duration) -> Result<TurnOutcome> {
+        let read = async {
+            while let Some(item) = self.next().await {
+                item?;
+            }
+            Result::Ok(())
+        };
+        match tokio::time::timeout(limit, read).await {
+            Ok(read) => read?,
+            Err(_) => drop(self.interrupt().await?),
+        }
+        self.finish().await
     }
 
     /// Waits for the result and returns the outcome of the turn, including the items that

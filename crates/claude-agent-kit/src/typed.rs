@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use claude_wire::id::SessionId;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::Cost;
-use claude_wire::{Body, Extra};
+use claude_wire::{Body, Cost, Extra};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};

@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use claude_agent_core::session::{FailureResponse, RunWarning};
+use claude_wire::Exit;
 use claude_wire::control::PermissionMode;
-use claude_wire::session::{Exit, RunWarning};
 use serde::{Serialize, Serializer};
 
 use crate::diagnose::{TEXT_BYTES, describe_exit};
 use crate::json_object::JsonObject;
 use crate::mask::Mask;
+use crate::visible::VisibleMessage;
 
 /// Something unexpected happened, and the run continued.
 ///
@@ -191,7 +193,7 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.inner.message)
+        VisibleMessage(&self.inner.message).fmt(f)
     }
 }
 
@@ -199,7 +201,7 @@ impl Serialize for Warning {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = JsonObject::new(serializer, "warning")?;
         object.field("code", &self.inner.code)?;
-        object.field("text", &self.inner.message)?;
+        object.field("text", &self.to_string())?;
         object.optional("size", self.inner.facts.size.as_ref())?;
         object.optional("exit", self.inner.facts.exit.as_ref())?;
         object.list("options", &self.inner.facts.options)?;
@@ -221,7 +223,14 @@ impl Warning {
     pub(crate) fn of(warning: RunWarning) -> Self {
         match warning {
             RunWarning::Malformed(malformed) => {
-                Self::new(WarningCode::Malformed, format!("{malformed}; the line was ignored"))
+                // The line is not quoted: it may be a part of a message, and warnings are traced.
+                let message = format!(
+                    "ignored a line of {} bytes on stdout that is not a message: {}; help: see `Warning::line`, and \
+                     check whether a wrapper or a shell profile writes to the CLI's stdout",
+                    malformed.line.len(),
+                    malformed.reason
+                );
+                Self::new(WarningCode::Malformed, message)
                     .with(|facts| facts.line = Some(malformed.line))
             }
             RunWarning::OversizedLine { size, kind } => {
@@ -252,8 +261,9 @@ impl Warning {
             }
             RunWarning::StdoutHeldOpen => Self::new(WarningCode::StdoutHeldOpen, STDOUT_HELD_OPEN),
             RunWarning::StoppedAfterResult => {
-                let message =
-                    "the CLI did not exit after its result, and was stopped; the result is kept";
+                let message = "the CLI was still running after its result, and was stopped; the result is kept; \
+                               help: check whether a tool left a process running, or increase \
+                               `Timeouts::exit_grace` or, for background agents, `Timeouts::background_ceiling`";
                 Self::new(WarningCode::StoppedAfterResult, message)
             }
             RunWarning::ExitWithoutResult => {
@@ -280,8 +290,9 @@ fn of_store(warning: RunWarning) -> Warning {
         RunWarning::MirrorDegraded(reason) => (
             WarningCode::StoreDegraded,
             format!(
-                "the session store failed: {reason}; the run continues, and the store is tried again every \
-                 30 seconds if that can help; help: check the store"
+                "the session store is not available: {reason}; the run continues without it (results have \
+                 `stored: Some(false)`), and tries it again every 30 seconds if the failure is temporary; help: \
+                 check the store"
             ),
         ),
         RunWarning::MirrorRecovered => (
@@ -303,16 +314,16 @@ fn of_store(warning: RunWarning) -> Warning {
 /// Creates the warning for a request of the CLI that no callback handled.
 fn of_callback(warning: RunWarning) -> Warning {
     let (code, message) = match warning {
-        RunWarning::CallbackFailed { request, reason, denied } => (
+        RunWarning::CallbackFailed { request, reason, response } => (
             WarningCode::CallbackFailed,
-            format!("the callback failed ({request}): {reason}; {}", outcome(denied)),
+            format!("the callback failed ({request}): {reason}; {}", outcome(response)),
         ),
-        RunWarning::CallbackTimedOut { request, timeout, denied } => (
+        RunWarning::CallbackTimedOut { request, timeout, response } => (
             WarningCode::CallbackTimedOut,
             format!(
                 "the callback did not return within {timeout:?} ({request}); {}; help: increase the \
                  timeout",
-                outcome(denied)
+                outcome(response)
             ),
         ),
         RunWarning::CallbackOverload { request } => (
@@ -348,8 +359,13 @@ fn shadowed_by(mode: &PermissionMode) -> Warning {
 }
 
 /// Describes the outcome of a request whose callback failed.
-fn outcome(denied: bool) -> &'static str {
-    if denied { "the request was denied" } else { "the CLI continued without it" }
+fn outcome(response: FailureResponse) -> &'static str {
+    match response {
+        FailureResponse::Continue => "the CLI continued without it",
+        FailureResponse::Deny => "the request was denied",
+        FailureResponse::Error => "the request was answered with an error",
+        FailureResponse::Acknowledge => "the message was ignored",
+    }
 }
 
 #[cfg(test)]
@@ -367,7 +383,7 @@ mod tests {
         let failed = RunWarning::CallbackFailed {
             request: "PreToolUse".to_owned(),
             reason: "no login with hush-hush".to_owned(),
-            denied: false,
+            response: FailureResponse::Continue,
         };
         let warning = Warning::of(failed).masked(&mask);
         assert!(warning.to_string().contains("no login with ***"), "{warning}");
@@ -375,14 +391,34 @@ mod tests {
     }
 
     #[test]
+    fn invisible_characters_in_a_warning_are_escaped() {
+        let unknown = RunWarning::UnknownTranscript("/c/\u{202e}\u{9b}31m.jsonl".to_owned());
+        let warning = Warning::of(unknown);
+        assert!(warning.to_string().contains("/c/\\u{202e}\\u{9b}31m.jsonl"), "{warning}");
+        let text = serde_json::to_value(&warning).unwrap()["text"].clone();
+        assert_eq!(text, warning.to_string());
+    }
+
+    #[test]
+    fn a_failed_callback_has_its_reason_and_its_outcome() {
+        for (response, outcome) in [
+            (FailureResponse::Deny, "was denied"),
+            (FailureResponse::Continue, "continued without it"),
+            (FailureResponse::Error, "with an error"),
+            (FailureResponse::Acknowledge, "was ignored"),
+        ] {
+            let (request, reason) = ("the hook `hook_0`".to_owned(), "oh".to_owned());
+            let warning = Warning::of(RunWarning::CallbackFailed { request, reason, response });
+            assert_eq!(warning.code(), WarningCode::CallbackFailed);
+            let text = warning.to_string();
+            assert!(text.contains("(the hook `hook_0`): oh") && text.contains(outcome), "{text}");
+        }
+    }
+
+    #[test]
     fn each_notice_has_its_code_and_text() {
         let malformed = Message::decode(Bytes::from_static(b"hello")).unwrap_err();
         let request = || "the hook `hook_0`".to_owned();
-        let failed = |denied| RunWarning::CallbackFailed {
-            request: request(),
-            reason: "oh".to_owned(),
-            denied,
-        };
         let timeout = Duration::from_secs(60);
         for (notice, code, parts) in [
             (
@@ -400,10 +436,12 @@ mod tests {
                 WarningCode::IncompleteLastLine,
                 ["4 bytes", "within a line"],
             ),
-            (failed(true), WarningCode::CallbackFailed, ["(the hook `hook_0`): oh", "was denied"]),
-            (failed(false), WarningCode::CallbackFailed, ["oh", "continued without it"]),
             (
-                RunWarning::CallbackTimedOut { request: request(), timeout, denied: true },
+                RunWarning::CallbackTimedOut {
+                    request: request(),
+                    timeout,
+                    response: FailureResponse::Deny,
+                },
                 WarningCode::CallbackTimedOut,
                 ["60s", "was denied"],
             ),

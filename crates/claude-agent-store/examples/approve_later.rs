@@ -16,7 +16,7 @@ use claude_agent_kit::approval::{
 };
 use claude_agent_kit::store::StoreOptions;
 use claude_agent_kit::testing::{ApiRequest, Reply, Script, demo_options};
-use claude_agent_kit::{Conversation, Options, query};
+use claude_agent_kit::{Conversation, Options, query, visible};
 use claude_agent_store::SqliteStore;
 use serde_json::json;
 
@@ -141,9 +141,10 @@ async fn resume(database: &Path, session: &str) -> Outcome {
     Ok(())
 }
 
+/// Describes a call in full. Characters that a terminal would not show are escaped: what is read is what runs.
 fn describe(approval: &Approval) -> String {
     let request = &approval.request;
-    format!("{}  {} {}", request.id, request.tool_name, request.input)
+    format!("{}  {}", request.id, request.description())
 }
 
 async fn approvals(database: &Path) -> Outcome<Approvals> {
@@ -191,7 +192,7 @@ impl Drop for Host {
 /// Prints the answer, or what the conversation waits for.
 fn report(session: &str, text: &str, approvals: &[Approval]) {
     if !text.trim().is_empty() {
-        println!("{}", text.trim());
+        println!("{:#}", visible(text.trim()));
     }
     let is_pending = |approval: &&Approval| approval.status == ApprovalStatus::Pending;
     let pending: Vec<&Approval> = approvals.iter().filter(is_pending).collect();

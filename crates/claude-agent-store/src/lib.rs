@@ -1,4 +1,5 @@
-//! Session stores for [`claude_agent_kit`]: conversations that survive the machine they run on.
+//! Stores for [`claude_agent_kit`]: durable sessions that can move between machines, and tool-call approvals that
+//! can wait for days.
 //!
 //! A [`SessionStore`](claude_agent_kit::store::SessionStore) keeps the transcripts of sessions, and an
 //! [`ApprovalStore`](claude_agent_kit::approval::ApprovalStore) the approvals of tool calls. This crate has
@@ -25,6 +26,35 @@
 #![cfg_attr(
     feature = "conformance",
     doc = "| [`conformance`]: the checks that every store must pass | `conformance` | no |"
+)]
+//!
+#![cfg_attr(
+    feature = "sqlite",
+    doc = r#"
+```no_run
+use claude_agent_kit::store::StoreOptions;
+use claude_agent_kit::{Options, query};
+use claude_agent_store::SqliteStore;
+
+# async fn example() -> Result<(), Box<dyn std::error::Error>> {
+let store = SqliteStore::open("sessions.db").await?;
+let options = Options::new().store(StoreOptions::new("tenant-1", store).project("support"));
+let answer = query("Remember the number 42.", options).await?.collect().await;
+assert_eq!(answer.stored, Some(true));
+# Ok(())
+# }
+```
+"#
+)]
+//!
+//! | task | start with | chapter |
+//! |---|---|---|
+//! | mirror and resume conversations | [`Options::store`](claude_agent_kit::Options::store) | [session stores](claude_agent_kit::guide::moving_sessions) in the guide of the kit |
+//! | keep approvals | [`Approvals`](claude_agent_kit::approval::Approvals) with a store of this crate | [approvals](claude_agent_kit::guide::approvals) in the guide of the kit |
+//! | list and delete stored conversations | [`History::in_store`](claude_agent_kit::history::History::in_store) | [history](claude_agent_kit::guide::history) in the guide of the kit |
+#![cfg_attr(
+    any(feature = "postgres", feature = "s3"),
+    doc = "| set up PostgreSQL or S3: roles, TLS, poolers, sizing, backups | | [stores on servers](guide::store_servers) |"
 )]
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use claude_agent_kit::SessionId;
-use claude_agent_kit::store::StoreError;
+use claude_agent_kit::store::{Sequence, SessionKey, StoreError};
 
 use crate::{approvals, encryption, postgres, s3, sqlite};
 
@@ -72,6 +72,8 @@ fn s3_errors() -> Vec<StoreError> {
     use s3::errors;
 
     let target = "\"s3.example.com/agents/sessions\"";
+    let id = "00000000-0000-4000-8000-000000000001";
+    let key = SessionKey::new("tenant", "project", id).unwrap();
     let reports = [
         (404, "NoSuchBucket", "The specified bucket does not exist"),
         (403, "RequestTimeTooSkewed", "The difference between the times is too large"),
@@ -81,7 +83,7 @@ fn s3_errors() -> Vec<StoreError> {
         (403, "AccessDenied", "Access Denied"),
         (503, "SlowDown", "Please reduce your request rate"),
         (400, "", ""),
-        (405, "", "the response is not that of S3"),
+        (405, "", "not an S3 response"),
         (418, "Teapot", ""),
     ];
     let mut list: Vec<StoreError> = reports
@@ -92,7 +94,7 @@ fn s3_errors() -> Vec<StoreError> {
         errors::connection(target, "tcp connect error: Connection refused (os error 111)"),
         errors::connection(target, "invalid peer certificate: UnknownIssuer"),
         errors::timeout(target, Duration::from_secs(10)),
-        errors::contended(target),
+        errors::contended(target, &key, 40),
         errors::corrupt("head object"),
         errors::missing_part(),
         errors::newer(2, 1),
@@ -146,8 +148,9 @@ fn rendered() -> String {
             errors::invalid_key_id(""),
             errors::duplicate_key("2026-11"),
             errors::unknown_key(&session, "2026-11"),
-            errors::newer_format(&session, 2),
+            errors::newer_format(&session, 3),
             errors::corrupt(&session),
+            errors::misplaced(&session, Sequence::new(17)),
             errors::no_random_numbers("operation not supported"),
             errors::too_long(300_000_000_000),
             errors::invalid_approval(no_text()),
@@ -189,7 +192,7 @@ fn the_list_contains_the_error_of_every_function() {
             count += 1;
         }
     }
-    assert_eq!(count, 39);
+    assert_eq!(count, 40);
 }
 
 #[test]
@@ -225,6 +228,8 @@ fn errors_are_created_only_by_the_listed_functions() {
         include_str!("s3/session.rs"),
         include_str!("encryption/approvals.rs"),
         include_str!("encryption/mod.rs"),
+        include_str!("encryption/chain.rs"),
+        include_str!("encryption/order.rs"),
         include_str!("encryption/cipher.rs"),
         include_str!("encryption/keyring.rs"),
     ] {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals};
 use claude_agent_kit::store::{
@@ -59,6 +60,18 @@ async fn place(
 #[tokio::test(flavor = "multi_thread")]
 async fn encrypted_store_conforms() {
     let make = async || Encrypted::new(MemoryStore::new(), keyring(1));
+    conformance::run(make).await.assert();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn encrypted_store_in_sqlite_conforms() {
+    let directory = tempfile::tempdir().unwrap();
+    let count = AtomicU32::new(0);
+    let make = async || {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        let path = directory.path().join(format!("{number}.db"));
+        Encrypted::new(SqliteStore::open(path).await.unwrap(), keyring(1))
+    };
     conformance::run(make).await.assert();
 }
 
@@ -247,7 +260,7 @@ async fn changed_entries_are_corrupt() {
         assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{text}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
-    for (field, value) in [("v", serde_json::json!(2)), ("k", "key-9".into())] {
+    for (field, value) in [("v", serde_json::json!(3)), ("k", "key-9".into())] {
         let mut envelope = envelope.clone();
         envelope[field] = value;
         inner.delete(&key(), None).await.unwrap();

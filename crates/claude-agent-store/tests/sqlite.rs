@@ -9,8 +9,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals, Decision};
-use claude_agent_kit::store::{Append, Epoch, List, Load, Sequence, SessionStore, StoreErrorKind};
+use claude_agent_kit::approval::{
+    Approval, ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
+};
+use claude_agent_kit::store::{
+    Append, Epoch, List, Load, NewEntry, Sequence, SessionStore, StoreErrorKind, Subpath,
+};
 use claude_agent_store::{SqliteOptions, SqliteStore, conformance};
 use rusqlite::Connection;
 use support::{entry, key, kind, texts};
@@ -216,14 +220,126 @@ async fn damaged_approvals_are_reported_as_corrupt() {
     store.write_approval(ApprovalWrite::insert(&approval(1))).await.unwrap();
     let approvals = Approvals::new("scope", store);
     let other = Connection::open(&path).unwrap();
+    let id = &approval(1).request.id;
     for change in [
         "UPDATE approval SET body = CAST(x'ff' AS TEXT)",
         "UPDATE approval SET body = '{}'",
         "DROP TABLE approval",
     ] {
         other.execute_batch(change).unwrap();
-        assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt, "{change}");
+        assert_eq!(kind(approvals.get(id).await), StoreErrorKind::Corrupt, "{change}");
     }
+    assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt);
+}
+
+#[tokio::test]
+async fn damaged_approvals_do_not_hide_the_others() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    for number in 1..=9 {
+        store.write_approval(ApprovalWrite::insert(&approval(number))).await.unwrap();
+    }
+    let approvals = Approvals::new("scope", store.clone());
+    let other = Connection::open(&path).unwrap();
+    // The text of another request is damage too.
+    other
+        .execute_batch(
+            "UPDATE approval SET body = '{}' WHERE id LIKE '00000005%';
+             UPDATE approval SET body = CAST(x'ff' AS TEXT) WHERE id LIKE '00000009%';
+             UPDATE approval SET body = replace(body, '00000001-', '00000008-')
+             WHERE id LIKE '00000001%'",
+        )
+        .unwrap();
+    let damaged = [approval(1), approval(5), approval(9)].map(|damaged| damaged.request.id);
+    let listed = approvals.list_pending().await.unwrap();
+    assert_eq!(listed.approvals, [2, 3, 4, 6, 7, 8].map(approval));
+    assert_eq!(approvals.pending().await.unwrap(), listed.approvals);
+    for (unreadable, id) in listed.unreadable.iter().zip(&damaged) {
+        assert_eq!(
+            (&unreadable.position.id, unreadable.error.kind()),
+            (id, StoreErrorKind::Corrupt)
+        );
+        // By its ID, it fails.
+        assert_eq!(kind(approvals.get(id).await), StoreErrorKind::Corrupt);
+    }
+    assert_eq!(listed.unreadable.len(), 3);
+    // Pages count damaged approvals, and continue after them.
+    let (mut after, mut found) = (None, 0);
+    loop {
+        let list = ApprovalList::new("scope", ApprovalFilter::Pending).after(after.as_ref());
+        let page = store.list_approvals(list.limit(1)).await.unwrap();
+        found += 1;
+        assert_eq!(page.approvals.len() + page.unreadable.len(), 1);
+        after = page.last();
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(found, 9);
+    // A run that looks for its own requests must not miss one: its list fails.
+    let session = key(1).session().clone();
+    let list = ApprovalList::new("scope", ApprovalFilter::OpenOf(&session));
+    assert_eq!(kind(store.list_approvals(list).await), StoreErrorKind::Corrupt);
+}
+
+#[tokio::test]
+async fn current_file_is_opened_while_another_process_writes() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    drop(store);
+    // A process that was stopped in a transaction.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE; UPDATE session SET epoch = epoch + 1").unwrap();
+    let options = SqliteOptions::new(&path).busy_timeout(Duration::from_millis(1));
+    let store = SqliteStore::open_with(options).await.unwrap();
+    assert_eq!(texts(&store, &key(1)).await, ["1"]);
+    let appended = store.append(&key(1), Append::new(&[entry("2")])).await;
+    assert_eq!(kind(appended), StoreErrorKind::Unavailable);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.append(&key(1), Append::new(&[entry("2")])).await.unwrap();
+    assert_eq!(texts(&store, &key(1)).await, ["1", "2"]);
+}
+
+#[tokio::test]
+async fn deleted_texts_are_not_in_the_files() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let store = SqliteStore::open(&path).await.unwrap();
+    let contains = |text: &str| {
+        let files = fs::read_dir(directory.path()).unwrap();
+        let bytes: Vec<u8> =
+            files.flat_map(|file| fs::read(file.unwrap().path()).unwrap()).collect();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let planted = |session: u32| format!("planted-{session}-4711");
+    let subpath = Subpath::new("subagents/a").unwrap();
+    for session in 1..=3 {
+        for number in 0..50 {
+            let text = format!(r#"{{"number":{number},"text":"{}"}}"#, planted(session));
+            let main = (session != 3).then(|| NewEntry::new(None, &*text, 0).unwrap());
+            let sub = NewEntry::new(Some(subpath.clone()), &*text, 0).unwrap();
+            let entries: Vec<NewEntry> = main.into_iter().chain([sub]).collect();
+            let append = Append::new(&entries).summary(Sequence::new(2 * number), &text);
+            store.append(&key(session), append).await.unwrap();
+        }
+        assert!(contains(&planted(session)));
+    }
+    store.delete(&key(1), None).await.unwrap();
+    assert!(!contains(&planted(1)) && contains(&planted(2)));
+    store.delete(&key(3), Some(&subpath)).await.unwrap();
+
+    // A process that reads an earlier state needs the log: the deletion succeeds, and a later one empties it.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN; SELECT count(*) FROM entry").unwrap();
+    store.delete(&key(2), None).await.unwrap();
+    assert_eq!(texts(&store, &key(2)).await, [""; 0]);
+    assert!(contains(&planted(2)));
+    other.execute_batch("COMMIT").unwrap();
+    store.delete(&key(2), None).await.unwrap();
+    assert!(!contains(&planted(2)));
 }
 
 #[tokio::test]

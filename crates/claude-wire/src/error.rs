@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The reason why a text could not be decoded. The message contains the field and the position.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DecodeError {
     reason: String,
 }
@@ -45,6 +45,13 @@ pub(crate) fn without_values(error: &serde_json::Error) -> String {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

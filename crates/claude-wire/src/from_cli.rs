@@ -60,6 +60,27 @@ impl FromCli {
     }
 }
 
+impl CliControlRequest {
+    /// Decodes a line with a control request of the CLI. A body that cannot be decoded is
+    /// [`Undecodable`](crate::control::CliRequest::Undecodable), so that the host can still respond.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the line is not a control request with a request ID.
+    pub fn decode(line: &Bytes) -> Result<Self, Malformed> {
+        control(line)
+    }
+}
+
+impl ControlResponse {
+    /// Decodes a line with the response to a control request.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the line is not a control response.
+    pub fn decode(line: &Bytes) -> Result<Self, Malformed> {
+        control(line)
+    }
+}
+
 /// Decodes a control frame; on a second attempt with broken characters repaired and an undecodable
 /// body isolated.
 pub(crate) fn control<T: Decode + Placeholder>(line: &Bytes) -> Result<T, Malformed> {

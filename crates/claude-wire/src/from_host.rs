@@ -44,7 +44,10 @@ impl FromHost {
 
     /// Encodes [`ControlResponse::success`] like [`encode`](Self::encode), but faster, because the CLI
     /// waits for it.
-    pub(crate) fn encode_success(request: &RequestId, answer: &Json) -> Result<Bytes, DecodeError> {
+    ///
+    /// # Errors
+    /// If the request ID cannot be encoded as JSON.
+    pub fn encode_success(request: &RequestId, answer: &Json) -> Result<Bytes, DecodeError> {
         const BEFORE: &[u8] =
             br#"{"type":"control_response","response":{"subtype":"success","request_id":"#;
         const BETWEEN: &[u8] = br#","response":"#;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Returns the text with U+FFFD for each invalid UTF-8 sequence and each lone surrogate escape; `None`
 /// if there is nothing to repair.
-pub(crate) fn repaired(text: &[u8]) -> Option<String> {
+pub fn repaired(text: &[u8]) -> Option<String> {
     match valid(text) {
         Cow::Owned(text) => Some(text),
         Cow::Borrowed(_) => None,
@@ -12,7 +12,7 @@ pub(crate) fn repaired(text: &[u8]) -> Option<String> {
 }
 
 /// Returns the text, repaired if there is something to repair.
-pub(crate) fn valid(text: &[u8]) -> Cow<'_, str> {
+pub fn valid(text: &[u8]) -> Cow<'_, str> {
     let valid = String::from_utf8_lossy(text);
     let lone = lone_surrogates(valid.as_bytes());
     if lone.is_empty() {

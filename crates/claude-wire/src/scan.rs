@@ -264,12 +264,6 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns whether the bytes are one JSON value.
-pub(crate) fn is_value(bytes: &[u8]) -> bool {
-    let mut scanner = Scanner::new(bytes);
-    scanner.skip().is_ok() && scanner.peek() == Err(ScanError::Eof)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

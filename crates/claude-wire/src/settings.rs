@@ -3,7 +3,7 @@
 
 pub use crate::launch::cli_settings::{CliSettings, PermissionSettings};
 pub use crate::launch::environment::EnvironmentPolicy;
-pub use crate::launch::extensions::PluginDelivery;
+pub use crate::launch::extensions::{McpDelivery, PluginDelivery};
 pub use crate::launch::include::DebugLog;
 pub use crate::launch::sandbox::{
     CredentialMode, Sandbox, SandboxCredential, SandboxCredentials, SandboxFilesystem,

@@ -11,6 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use claude_wire::transcript::{Entry, Index, MessageFilter};
 
+#[allow(dead_code, reason = "the other program uses all of it")]
+#[path = "it/transcript_shapes.rs"]
+mod transcript_shapes;
+
 /// Counts the bytes that are allocated, and the most there were.
 struct CountingAllocator;
 
@@ -122,6 +126,44 @@ fn choosing_a_conversation_takes_at_most_64_bytes_per_line() {
     );
     assert!(indexed <= 50 * lines, "the index took {indexed} bytes for {lines} lines");
     assert!(held + chosen <= 64 * lines, "{held} and {chosen} bytes for {lines} lines");
+}
+
+/// Indexes a transcript as from a file, and returns the most bytes that choosing its messages took.
+fn peak_of_messages(bytes: &[u8]) -> usize {
+    let choose = || {
+        let mut index = Index::new();
+        for chunk in bytes.chunks(16 * 1024) {
+            index.feed(chunk);
+        }
+        index.finish();
+        index.tree().message_list(MessageFilter::default())
+    };
+    peak_of(choose).0
+}
+
+#[test]
+fn memory_for_crafted_transcripts_is_in_proportion_to_their_size() {
+    const BYTES: usize = 1_000_000;
+    let _turn = TURN.lock();
+    let mut wrong = Vec::new();
+    for (name, make) in transcript_shapes::CRAFTED {
+        let bytes = make(BYTES);
+        let lines = bytes.split(|byte| *byte == b'\n').count();
+        let longest = bytes.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap();
+        let taken = peak_of_messages(&bytes);
+        // Identifiers beyond those of an ordinary line, such as the entries that a boundary names, take
+        // less than their text.
+        let allowed = 64 * lines + bytes.len() + 2 * longest + 64 * 1024;
+        let text = format!(
+            "{name}: {taken} of {allowed} bytes, {} for each of {lines} lines",
+            taken / lines
+        );
+        println!("{text}");
+        if taken > allowed {
+            wrong.push(text);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -9,11 +9,7 @@ usage: approval_service [options]
   --folder <path>        the folder with the database and the files of the agents; default: approval-service
   --port <number>        the port on the loopback interface, 0 for any; default: 8080
   --approver <name>      a user who may decide, each with a token of their own; default: operator
-  --park-after <seconds> how long a run waits for a decision before it ends, at most 10; default: 0";
-
-/// The service waits that long when it is stopped: a run that is stopped while it waits for a decision withdraws its
-/// request.
-const MAX_PARK_AFTER: u64 = 10;
+  --park-after <seconds> how long a run waits for a decision before it ends; default: 0";
 
 /// What the command line chose.
 pub(crate) struct Arguments {
@@ -57,8 +53,7 @@ impl Arguments {
                 "--port" => parsed.port = value.parse().map_err(|_| invalid())?,
                 "--approver" => parsed.approvers.push(value),
                 "--park-after" => {
-                    let seconds = value.parse().ok().filter(|seconds| *seconds <= MAX_PARK_AFTER);
-                    parsed.park_after = Duration::from_secs(seconds.ok_or_else(invalid)?);
+                    parsed.park_after = Duration::from_secs(value.parse().map_err(|_| invalid())?);
                 }
                 _ => return Err(format!("{name:?} is unexpected\n{USAGE}")),
             }

@@ -4,12 +4,15 @@
 //! while approvals are pending. The README describes how to run it.
 
 mod arguments;
+mod files;
+mod listener;
 mod service;
 mod simulated;
 mod task;
 mod web;
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::arguments::Arguments;
+use crate::listener::BoundedListener;
 use crate::service::Service;
 use crate::web::Approver;
 
@@ -46,13 +50,19 @@ async fn run() -> Result<(), Box<dyn Error>> {
     let service = Service::open(&arguments).await?;
     service.recover().await?;
     let watching = tokio::spawn(service.clone().watch());
+    let continuing = tokio::spawn(service.clone().continue_decided());
 
     let address = listener.local_addr()?;
     let approvers: Vec<Approver> = arguments.approvers.into_iter().map(Approver::new).collect();
+    let mut urls = String::new();
     for approver in &approvers {
         // A browser does not send the part after the `#`, so that the token is in no log.
-        println!("{}: http://{address}/#{}", approver.name, approver.token);
+        writeln!(urls, "{}: http://{address}/#{}", approver.name, approver.token)?;
     }
+    // Not to stdout, which is often a log.
+    let file = std::path::absolute(&arguments.folder)?.join("urls");
+    files::write_private(&file, &urls)?;
+    println!("listening on {address}; the URLs of the approvers are in {}", file.display());
     let stopping = service.clone();
     let signal = async move {
         wait_for_signal().await;
@@ -61,6 +71,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         stopping.close();
     };
     let router = web::router(Arc::clone(&service), approvers);
+    let listener = BoundedListener::new(listener);
     let served = axum::serve(listener, router).with_graceful_shutdown(signal).into_future();
     let is_late = async {
         service.closed().await;
@@ -71,6 +82,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         () = is_late => eprintln!("warning: connections that did not end were closed"),
     }
     watching.abort();
+    continuing.abort();
     let left = service.shutdown(SHUTDOWN).await;
     if left > 0 {
         return Err(format!("{left} runs have not ended yet").into());

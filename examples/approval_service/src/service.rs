@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::approval::{
-    self, Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPolicy, ApprovalPosition,
-    ApprovalStatus, ApprovalStore as _, Approvals,
+    self, Approval, ApprovalFilter, ApprovalList, ApprovalPolicy, ApprovalPosition, ApprovalStatus,
+    ApprovalStore as _, Approvals,
 };
-use claude_agent_kit::history::{History, ListFilter};
+use claude_agent_kit::history::History;
 use claude_agent_kit::store::{self, StoreError, StoreOptions};
-use claude_agent_kit::{Conversation, Options, RunGroup, SessionId, query};
+use claude_agent_kit::{Conversation, ErrorKind, Options, RunGroup, SessionId, query, visible};
 use claude_agent_store::SqliteStore;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -18,6 +18,7 @@ use tokio::task::{JoinError, JoinSet};
 use uuid::Uuid;
 
 use crate::arguments::Arguments;
+use crate::files;
 use crate::simulated;
 use crate::task::{Task, TaskState, Tasks};
 
@@ -28,8 +29,8 @@ const PROJECT: &str = "approval-service";
 /// How many CLIs run at once.
 const CONCURRENCY: usize = 4;
 
-/// How often the store is asked for new requests, and for decisions of other processes.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// The pause after the store has failed.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How long an approver may take.
 const EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -41,7 +42,6 @@ pub(crate) struct Service {
     history: History,
     pub(crate) approvals: Approvals,
     group: RunGroup,
-    park_after: Duration,
     places: Arc<Semaphore>,
     tasks: Mutex<Tasks>,
     runs: Mutex<JoinSet<()>>,
@@ -60,7 +60,9 @@ impl Service {
     pub(crate) async fn open(arguments: &Arguments) -> Result<Arc<Self>, Box<dyn Error>> {
         let folder = std::path::absolute(&arguments.folder)?;
         let work = folder.join("work");
-        std::fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
+        for path in [&folder, &work, &folder.join("config")] {
+            files::private_folder(path)?;
+        }
         let store = SqliteStore::open(folder.join("service.db")).await?;
         let approvals = Approvals::new(SCOPE, store.clone());
         let policy = ApprovalPolicy::new(approvals.clone())
@@ -84,7 +86,6 @@ impl Service {
             history,
             approvals,
             group,
-            park_after: arguments.park_after,
             places: Arc::new(Semaphore::new(CONCURRENCY)),
             tasks: Mutex::default(),
             runs: Mutex::default(),
@@ -93,48 +94,71 @@ impl Service {
         }))
     }
 
-    /// Finds the conversations that an earlier process left: [`Self::watch`] continues those whose approvals were
-    /// decided.
-    pub(crate) async fn recover(&self) -> Result<(), Box<dyn Error>> {
+    /// Finds the conversations that an earlier process left: [`Self::continue_decided`] continues those whose approvals
+    /// were decided.
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Box<dyn Error>> {
         for recovered in store::recover(&self.options).await? {
-            println!("recovered {}: {:?}", recovered.session, recovered.outcome);
+            let session = visible(recovered.session.as_str());
+            println!("recovered {session}: {:?}", recovered.outcome);
         }
-        let mut offset = 0;
-        loop {
-            let page = self.history.list(ListFilter::new().offset(offset)).await?;
-            for session in &page.sessions {
-                let open = self.open_approvals(&session.session_id).await?.0;
-                self.add_left(&session.session_id, &session.summary, &open);
-            }
-            offset += page.sessions.len();
-            if !page.has_more || page.sessions.is_empty() {
-                break;
+        let mut left: Vec<(SessionId, Vec<Approval>)> = Vec::new();
+        for approval in self.open_approvals().await? {
+            let session = approval.request.session_id.clone();
+            match left.iter_mut().find(|(known, _)| *known == session) {
+                Some((_, open)) => open.push(approval),
+                None => left.push((session, vec![approval])),
             }
         }
-        // A process that is killed while a run waits may not have stored the conversation yet.
-        for approval in self.approvals.pending().await? {
-            let session = &approval.request.session_id;
-            if !self.tasks().all().iter().any(|task| task.session == *session) {
-                self.add_left(session, "", std::slice::from_ref(&approval));
-            }
+        for (session, open) in left {
+            self.add_left(session, &open).await?;
         }
         Ok(())
     }
 
-    /// Adds a conversation of an earlier process, if it has open approvals.
-    fn add_left(&self, session: &SessionId, prompt: &str, open: &[Approval]) {
+    /// Adds a conversation of an earlier process, which has open approvals.
+    async fn add_left(
+        self: &Arc<Self>,
+        session: SessionId,
+        open: &[Approval],
+    ) -> Result<(), Box<dyn Error>> {
+        // A process that was killed while a run waited may not have stored the conversation.
+        let info = self.history.info(&session).await?;
+        let prompt = info.map(|info| info.summary).unwrap_or_default();
         let is_started = |approval: &Approval| approval.status == ApprovalStatus::Started;
-        let (started, waiting): (Vec<_>, Vec<_>) = open.iter().partition(|open| is_started(open));
-        let (state, text) = match (waiting.is_empty(), started.is_empty()) {
-            (false, _) => (TaskState::Parked, ""),
+        let (has_started, has_waiting) =
+            (open.iter().any(is_started), !open.iter().all(is_started));
+        let (state, text) = match (has_started, has_waiting) {
             (true, false) => {
                 (TaskState::Interrupted, "the service died while an approved command ran")
             }
-            (true, true) => return,
+            // A resume tells the model that the outcome of the command is unknown.
+            (true, true) => (TaskState::Running, ""),
+            (false, _) => (TaskState::Parked, ""),
         };
-        let waits_for = waiting.iter().map(|approval| approval.request.id.clone()).collect();
-        let (session, prompt, text) = (session.clone(), prompt.to_owned(), text.to_owned());
-        self.tasks().add(Task { session, prompt, state, text, waits_for });
+        let text = text.to_owned();
+        self.tasks().add(Task { session: session.clone(), prompt, state, text });
+        // No run waits for these decisions any more.
+        if let Err(error) = self.approvals.park(&session).await {
+            eprintln!("warning: the approvals of {session} could not be parked: {error}");
+        }
+        if state == TaskState::Running {
+            self.spawn(session, None);
+        }
+        Ok(())
+    }
+
+    /// Returns the approvals of all conversations that can still change.
+    async fn open_approvals(&self) -> Result<Vec<Approval>, StoreError> {
+        let (mut open, mut after): (Vec<Approval>, Option<ApprovalPosition>) = (Vec::new(), None);
+        loop {
+            let list = ApprovalList::new(SCOPE, ApprovalFilter::Open).after(after.as_ref());
+            let page = self.store.list_approvals(list).await?;
+            after = page.last();
+            open.extend(page.approvals);
+            if !page.more || after.is_none() {
+                return Ok(open);
+            }
+        }
     }
 
     /// Starts a conversation in the background and returns its session.
@@ -146,7 +170,6 @@ impl Service {
             prompt: prompt.clone(),
             state: TaskState::Running,
             text: String::new(),
-            waits_for: Vec::new(),
         });
         self.spawn(session.clone(), Some((prompt, place)));
         Ok(session)
@@ -161,18 +184,16 @@ impl Service {
         self.changed.notify_one();
     }
 
-    /// Runs a conversation until it has ended, or waits for approvals.
+    /// Runs a turn of a conversation, until it has ended or waits for approvals.
     async fn drive(self: Arc<Self>, session: SessionId, new: Option<NewTask>) {
-        let ended = self.drive_turns(&session, new).await;
+        let ended = self.drive_turn(&session, new).await;
         self.tasks().change(&session, |task| match ended {
-            Ok((text, pending)) => {
-                let is_parked = !pending.is_empty();
+            Ok((text, is_parked)) => {
                 task.state = if is_parked { TaskState::Parked } else { TaskState::Finished };
-                task.waits_for = pending;
-                task.text = text;
+                task.text = text.unwrap_or_else(|| std::mem::take(&mut task.text));
             }
             Err(error) => {
-                eprintln!("warning: {session}: {error}");
+                eprintln!("warning: {session}: {}", visible(&error.to_string()));
                 task.state = TaskState::Failed;
                 task.text = error.to_string();
             }
@@ -180,82 +201,69 @@ impl Service {
         self.changed.notify_one();
     }
 
-    /// Returns the answer, and the approvals that are pending.
-    async fn drive_turns(
+    /// Returns the answer, if there is one, and whether the conversation has to be resumed after a decision.
+    async fn drive_turn(
         &self,
         session: &SessionId,
         new: Option<NewTask>,
-    ) -> Result<(String, Vec<ApprovalId>), Box<dyn Error + Send + Sync>> {
-        let mut text = String::new();
+    ) -> Result<(Option<String>, bool), Box<dyn Error + Send + Sync>> {
         if let Some((prompt, _place)) = new {
             let conversation = Conversation::with_id(session.clone());
             let options = self.options.clone().conversation(conversation);
-            text = query(prompt, options).await?.collect().await.into_result()?.text();
+            let output = query(prompt, options).await?.collect().await.into_result()?;
+            let is_parked = output.approvals.iter().any(|approval| approval.status.is_open());
+            return Ok((Some(output.text()), is_parked));
         }
-        let mut tried: Vec<ApprovalId> = Vec::new();
-        loop {
-            let (open, now) = self.open_approvals(session).await?;
-            let is_pending = |approval: &Approval| {
-                approval.status == ApprovalStatus::Pending && !approval.is_expired(now)
-            };
-            let (pending, decided): (Vec<_>, Vec<_>) = open.into_iter().partition(is_pending);
-            // A call that an earlier process started is not run again.
-            let is_usable = |approval: &Approval| approval.status != ApprovalStatus::Started;
-            let ids = decided.into_iter().filter(is_usable).map(|approval| approval.request.id);
-            // A decision that the model does not use is not tried again and again.
-            let new: Vec<ApprovalId> = ids.filter(|id| !tried.contains(id)).collect();
-            // While the service stops, the next process continues.
-            if new.is_empty() || self.is_closed() {
-                let pending = pending.into_iter().map(|approval| approval.request.id).collect();
-                return Ok((text, pending));
+        let _place = self.places.acquire().await?;
+        let conversation = Conversation::resume(session.clone());
+        let options = self.options.clone().conversation(conversation);
+        match approval::resume(options).await {
+            Ok(Some(outcome)) => {
+                let is_parked = outcome.is_parked();
+                Ok((Some(outcome.into_result()?.text), is_parked))
             }
-            tried.extend(new);
-            let _place = self.places.acquire().await?;
-            let conversation = Conversation::resume(session.clone());
-            let options = self.options.clone().conversation(conversation);
-            if let Some(outcome) = approval::resume(options).await? {
-                text = outcome.into_result()?.text;
+            // Nothing was left to continue.
+            Ok(None) => Ok((None, false)),
+            // Another process continues it.
+            Err(error) if error.kind() == ErrorKind::Superseded => Ok((None, true)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Continues conversations whose approvals were decided, by this process or another one.
+    pub(crate) async fn continue_decided(self: Arc<Self>) {
+        let mut watcher = self.approvals.watch_resumable();
+        loop {
+            match watcher.next().await {
+                // While the service stops, the next process continues.
+                _ if self.is_closed() => return,
+                Ok(found) => {
+                    self.tasks().resume(&found.session_id);
+                    self.spawn(found.session_id, None);
+                }
+                Err(error) => {
+                    eprintln!("warning: {}", visible(&error.to_string()));
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
             }
         }
     }
 
-    /// Returns the approvals of a conversation that can still change, and the time on the clock of the store.
-    async fn open_approvals(
-        &self,
-        session: &SessionId,
-    ) -> Result<(Vec<Approval>, u64), StoreError> {
-        let (mut open, mut after): (Vec<Approval>, Option<ApprovalPosition>) = (Vec::new(), None);
-        loop {
-            let list = ApprovalList::new(SCOPE, ApprovalFilter::OpenOf(session));
-            let page = self.store.list_approvals(list.after(after.as_ref())).await?;
-            after = page.approvals.last().map(ApprovalPosition::of);
-            open.extend(page.approvals);
-            if !page.more || after.is_none() {
-                return Ok((open, page.now_ms));
-            }
-        }
-    }
-
-    /// Continues conversations whose approvals were decided, by this process or another one, and publishes what the
-    /// page shows.
+    /// Publishes what the page shows, after each change.
     pub(crate) async fn watch(self: Arc<Self>) {
         let mut pending = Vec::new();
         loop {
+            // Before the list, so that no change is missed.
+            let stored = self.store.scope_changed(SCOPE);
             let listed = self.approvals.pending().await;
             let error = listed.as_ref().err().map(ToString::to_string);
-            if let Ok(listed) = listed {
-                pending = listed;
-                let is_pending =
-                    |id: &ApprovalId| pending.iter().any(|approval| approval.request.id == *id);
-                let ready = self.tasks().take_ready(is_pending);
-                for session in ready {
-                    self.spawn(session, None);
-                }
-            }
+            pending = listed.unwrap_or(pending);
             self.publish(&pending, error.as_deref());
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
+                waited = stored => if waited.is_err() {
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
             }
         }
     }
@@ -304,10 +312,6 @@ impl Service {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *runs)
         };
-        // Runs that wait for a decision park: if they were stopped, their requests would be withdrawn.
-        if tokio::time::timeout(self.park_after, ended(&mut runs)).await.is_ok() {
-            return 0;
-        }
         let left = self.group.shutdown(deadline).await;
         // The CLIs have ended; this waits for the futures that drive them.
         match tokio::time::timeout(deadline, ended(&mut runs)).await {
@@ -333,16 +337,19 @@ fn report_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// Returns what an approver sees. The input is sent as its text: a browser would round large numbers, and drop
-/// repeated keys.
+/// Returns what an approver sees, in full: characters that a browser would not show are escaped, so that what is read
+/// is what runs. The input is sent as its text: a browser would round large numbers, and drop repeated keys.
 fn shown(approval: &Approval) -> Value {
     let request = &approval.request;
     json!({
         "id": request.id,
         "session": request.session_id,
-        "tool": request.tool_name,
-        "input": request.input.text(),
+        "tool": visible(&request.tool_name).to_string(),
+        "input": visible(request.input.text()).to_string(),
+        "cwd": request.cwd.as_ref().map(|cwd| visible(&cwd.to_string_lossy()).to_string()),
+        "agent": request.agent_id.as_ref().map(|agent| visible(agent.as_str()).to_string()),
         "requested_at_ms": request.requested_at_ms,
         "repeats": request.repeats,
+        "moved_from": request.moved_from,
     })
 }

@@ -1,8 +1,7 @@
 //! Tasks: the conversations that this process knows.
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::ApprovalId;
-use serde::Serialize;
+use claude_agent_kit::{SessionId, visible};
+use serde::{Serialize, Serializer};
 
 /// How many tasks that have ended are kept in memory.
 const MAX_ENDED: usize = 100;
@@ -25,13 +24,18 @@ pub(crate) enum TaskState {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Task {
     pub(crate) session: SessionId,
+    #[serde(serialize_with = "serialize_visible")]
     pub(crate) prompt: String,
     pub(crate) state: TaskState,
     /// The answer, or the error.
+    #[serde(serialize_with = "serialize_visible")]
     pub(crate) text: String,
-    /// The approvals that a parked conversation waits for.
-    #[serde(skip)]
-    pub(crate) waits_for: Vec<ApprovalId>,
+}
+
+/// Escapes what a browser would not show. The page has an element for each text, so that line breaks are harmless.
+fn serialize_visible<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let lines: Vec<String> = text.split('\n').map(|line| format!("{:#}", visible(line))).collect();
+    serializer.serialize_str(&lines.join("\n"))
 }
 
 /// The tasks, the oldest first.
@@ -61,19 +65,13 @@ impl Tasks {
         }
     }
 
-    /// Marks parked tasks as running if one of their approvals is no longer pending, and returns their
-    /// sessions.
-    pub(crate) fn take_ready(
-        &mut self,
-        is_pending: impl Fn(&ApprovalId) -> bool,
-    ) -> Vec<SessionId> {
-        let mut ready = Vec::new();
-        for task in &mut self.0 {
-            if task.state == TaskState::Parked && !task.waits_for.iter().all(&is_pending) {
-                task.state = TaskState::Running;
-                ready.push(task.session.clone());
-            }
+    /// Marks the task of a session as running. A conversation that another process has parked becomes a task.
+    pub(crate) fn resume(&mut self, session: &SessionId) {
+        if self.0.iter().any(|task| task.session == *session) {
+            self.change(session, |task| task.state = TaskState::Running);
+            return;
         }
-        ready
+        let (prompt, text) = (String::new(), String::new());
+        self.add(Task { session: session.clone(), prompt, state: TaskState::Running, text });
     }
 }

@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Path, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
@@ -31,6 +32,9 @@ const STYLE: &str = include_str!("page/page.css");
 /// Nothing but the files of this service: no inline script, no frame, no other host.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// How long a request may take until its response begins.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum size of a request.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -76,6 +80,8 @@ async fn add_headers(mut response: Response) -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (CACHE_CONTROL, "no-store"),
+        // One request for each connection: the time for the head of a request starts with the connection.
+        (CONNECTION, "close"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
@@ -92,11 +98,16 @@ async fn authenticate(
     let token = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
     let approver = approvers.iter().find(|approver| is_equal(&approver.token, token));
     let Some(approver) = approver.cloned() else {
-        return Refused::new(StatusCode::UNAUTHORIZED, "open the URL that the service printed")
-            .into_response();
+        return Refused::new(
+            StatusCode::UNAUTHORIZED,
+            "open the URL in the file that the service named",
+        )
+        .into_response();
     };
     request.extensions_mut().insert(approver);
-    next.run(request).await
+    let late = || Refused::new(StatusCode::REQUEST_TIMEOUT, "the request took too long");
+    let response = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    response.unwrap_or_else(|_| late().into_response())
 }
 
 /// Compares secrets in a time that does not depend on where they differ.

@@ -37,14 +37,27 @@ impl Process {
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let urls = stdout.by_ref().lines().map(Result::unwrap).filter_map(|line| {
-            let (_, url) = line.split_once(": http://")?;
-            let (address, token) = url.split_once("/#")?;
-            Some((address.to_owned(), token.to_owned()))
+        let (mut printed, mut file) = (Vec::new(), None);
+        while file.is_none() {
+            let mut line = String::new();
+            assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the service printed no path");
+            file = line
+                .split_once("the URLs of the approvers are in ")
+                .map(|(_, path)| path.trim().to_owned());
+            printed.push(line);
+        }
+        let urls = std::fs::read_to_string(file.unwrap()).unwrap();
+        let urls = urls.lines().map(|line| {
+            let (address, token) =
+                line.split_once(": http://").unwrap().1.split_once("/#").unwrap();
+            (address.to_owned(), token.to_owned())
         });
-        let (addresses, tokens): (Vec<_>, Vec<_>) = urls.take(2).unzip();
-        let address = addresses.into_iter().next().expect("the service printed no URL");
-        Self { child, address, tokens, _stdout: stdout }
+        let (addresses, tokens): (Vec<_>, Vec<_>) = urls.unzip();
+        assert_eq!(tokens.len(), 2);
+        for token in &tokens {
+            assert!(!printed.concat().contains(token.as_str()), "{printed:?}");
+        }
+        Self { child, address: addresses[0].clone(), tokens, _stdout: stdout }
     }
 
     fn connect(&self, request: &str) -> TcpStream {
@@ -342,4 +355,66 @@ fn the_page_contains_no_data_and_inserts_it_as_text() {
     let data = lines.find_map(|line| line.strip_prefix("data: ").map(str::to_owned)).unwrap();
     let event: Value = serde_json::from_str(&data).unwrap();
     assert!(event["pending"][0]["input"].as_str().unwrap().contains(payload), "{event}");
+}
+
+#[test]
+fn an_approver_sees_invisible_characters_and_the_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Process::start(folder.path(), &[]);
+    let session = service.start_task("echo ok \u{202e}# \u{2066}x\u{2069} \u{9b}31m \\u{202e}");
+    service.pending(&session);
+    let (pending, task) = service.wait_for(|event| {
+        let find = |list: &str| {
+            let list = event[list].as_array()?;
+            list.iter().find(|item| item["session"] == *session).cloned()
+        };
+        Some((find("pending")?, find("tasks")?))
+    });
+    // The input is JSON, in which a backslash is doubled.
+    let shown = r"echo ok \u{202e}# \u{2066}x\u{2069} \u{9b}31m \\u{5c}u{202e}";
+    assert!(pending["input"].as_str().unwrap().contains(shown), "{pending}");
+    let cwd = folder.path().join("work").canonicalize().unwrap();
+    assert_eq!(pending["cwd"].as_str().unwrap(), cwd.to_str().unwrap());
+    assert_eq!(task["prompt"], r"echo ok \u{202e}# \u{2066}x\u{2069} \u{9b}31m \u{5c}u{202e}");
+    let (_, _, script) = service.request("GET /page.js", "", "");
+    assert!(script.contains("cwd"), "{script}");
+}
+
+#[test]
+fn tokens_and_folders_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("service");
+    let service = Process::start(&inner, &[]);
+    let mode = |name: &str| inner.join(name).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (mode(""), mode("work"), mode("config"), mode("urls")),
+        (0o700, 0o700, 0o700, 0o600)
+    );
+    // New tokens, in a new file.
+    let old = service.tokens.clone();
+    // The service handles signals when it serves.
+    assert_eq!(service.request("GET /", "", "").0, 200);
+    service.stop();
+    std::fs::set_permissions(inner.join("urls"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let service = Process::start(&inner, &[]);
+    assert_eq!(mode("urls"), 0o600);
+    assert!(service.tokens.iter().all(|token| !old.contains(token)));
+}
+
+#[test]
+fn unfinished_requests_are_closed_and_do_not_keep_others_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Process::start(folder.path(), &[]);
+    // More than the service accepts at once.
+    let unfinished: Vec<TcpStream> =
+        (0..150).map(|_| service.connect("GET /events HTTP/1.1\r\nauthorization: ")).collect();
+    assert_eq!(service.request("GET /", "", "").0, 200);
+    for mut stream in unfinished {
+        let mut rest = Vec::new();
+        // The end, or a reset.
+        if let Err(error) = stream.read_to_end(&mut rest) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
+        }
+    }
 }

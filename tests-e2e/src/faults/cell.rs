@@ -1,6 +1,8 @@
 //! A session that is brought into a state, with everything that observes it.
 
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -218,7 +220,12 @@ impl FaultCell {
             self.wait_for_stderr(struck + 1).await?;
         }
         if matches!(self.fault, Fault::ClosesStdin | Fault::BrokenPipe) {
-            self.until("the CLI closes stdin", || self.pipes() < pipes).await?;
+            self.until("the CLI closes stdin", || self.pipes().len() < pipes.len()).await?;
+            let open = self.pipes();
+            // A process that the host started at the same time has a copy of the pipe until it executes its program. On
+            // a busy machine that takes a while, and nothing fails that is written meanwhile.
+            let closed = |pipe: &PathBuf| open.contains(pipe) || !is_read_by_another(pipe);
+            self.until("nobody reads the pipe", || pipes.iter().all(closed)).await?;
         }
         let (mut marks, wanted) = (self.observed.marks.subscribe(), self.fault.marks());
         let arrived = in_time("the messages", marks.wait_for(|marks| *marks >= wanted)).await?;
@@ -227,11 +234,9 @@ impl FaultCell {
         Ok(())
     }
 
-    /// Returns how many pipe ends the CLI has open.
-    fn pipes(&self) -> usize {
-        let entries = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).into_iter().flatten();
-        let targets = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).count()
+    /// Returns the pipes that the CLI has open.
+    fn pipes(&self) -> BTreeSet<PathBuf> {
+        pipes_of(&self.pid.to_string())
     }
 
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
@@ -446,4 +451,23 @@ fn grace(state: State, fault: Fault) -> Duration {
         }
         _ => GRACE,
     }
+}
+
+/// Returns the pipes that a process has open.
+fn pipes_of(pid: &str) -> BTreeSet<PathBuf> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let targets = entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    targets.filter(|target| target.to_string_lossy().starts_with("pipe:")).collect()
+}
+
+/// Returns whether a process other than the host, which has the other end, has a pipe open.
+fn is_read_by_another(pipe: &PathBuf) -> bool {
+    let host = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut names = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    names.any(|pid| {
+        pid != host
+            && pid.starts_with(|c: char| c.is_ascii_digit())
+            && pipes_of(&pid).contains(pipe)
+    })
 }

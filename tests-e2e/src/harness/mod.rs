@@ -9,10 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use claude_agent_kit::schemars::{self, JsonSchema};
 use claude_agent_kit::settings::EnvironmentPolicy;
-use claude_agent_kit::{Options, Timeouts};
+use claude_agent_kit::{Options, Timeouts, ToolServer};
 use claude_agent_testkit::mock_api::{MockApi, Script};
 use claude_agent_testkit::sim::{Faults, Sim};
+use serde::Deserialize;
 
 use crate::real_cli::{InstalledCli, SandboxDir};
 
@@ -25,6 +27,13 @@ pub struct Harness {
     sandbox: SandboxDir,
     api: MockApi,
     cli: CliKind,
+    has_tools: bool,
+}
+
+/// The argument of the tool that an in-process server has.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Repeated {
+    text: String,
 }
 
 #[derive(Debug, Clone)]
@@ -109,15 +118,29 @@ impl Harness {
     }
 
     async fn new(script: Script, cli: CliKind) -> io::Result<Self> {
-        Ok(Self { sandbox: SandboxDir::new()?, api: MockApi::start(script).await?, cli })
+        let (sandbox, api) = (SandboxDir::new()?, MockApi::start(script).await?);
+        Ok(Self { sandbox, api, cli, has_tools: false })
+    }
+
+    /// Adds an in-process server to all [options](Self::options). With one, the CLI replays a deferred call after
+    /// the handshake.
+    #[must_use]
+    pub fn with_tools(mut self) -> Self {
+        self.has_tools = true;
+        self
     }
 
     /// Returns options for a run with this CLI. The exit grace is long enough for a busy machine.
     pub fn options(&self) -> Options {
         let address = self.api.base_url();
-        let options = Options::new()
+        let mut options = Options::new()
             .cwd(self.sandbox.project())
             .timeouts(Timeouts::new().exit_grace(EXIT_GRACE));
+        if self.has_tools {
+            let repeat = |repeated: Repeated| async { Ok(repeated.text) };
+            let tools = ToolServer::new().tool("repeat", "Repeats a text", repeat);
+            options = options.mcp("harness", tools);
+        }
         match &self.cli {
             CliKind::InMemory(faults) => {
                 options.simulated(Sim::new().api(address).faults(faults.clone()))

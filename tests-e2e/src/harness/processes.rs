@@ -1,10 +1,17 @@
 //! Processes and their resource usage, read from `/proc`.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How often conditions are polled.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// How often all command lines are read.
+const BETWEEN_SCANS: Duration = Duration::from_millis(20);
 
 /// Whether the process exists, as a zombie or not.
 pub fn exists(pid: u32) -> bool {
@@ -35,6 +42,56 @@ pub fn marked(name: &str, value: &str) -> Vec<u32> {
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Watches the command lines of all processes of this machine for texts.
+#[derive(Debug)]
+pub struct CommandLineWatch {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<BTreeSet<(String, String)>>,
+}
+
+impl CommandLineWatch {
+    /// Starts to watch for these texts.
+    pub fn start(texts: impl IntoIterator<Item = String>) -> Self {
+        let texts: Vec<String> = texts.into_iter().collect();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            let mut found = BTreeSet::new();
+            loop {
+                // Once more after the end was requested: the processes may be newer than the last round.
+                let is_last = asked.load(Ordering::SeqCst);
+                for command_line in all().filter_map(command_line) {
+                    let program = command_line.split('\0').next().unwrap_or_default();
+                    let program = program.rsplit('/').next().unwrap_or_default();
+                    let texts = texts.iter().filter(|text| command_line.contains(text.as_str()));
+                    found.extend(texts.map(|text| (text.clone(), program.to_owned())));
+                }
+                if is_last {
+                    return found;
+                }
+                thread::sleep(BETWEEN_SCANS);
+            }
+        });
+        Self { is_over, thread }
+    }
+
+    /// Returns the texts that were found until now, each with the name of the program whose command line
+    /// contains it.
+    ///
+    /// # Panics
+    /// Panics if the watching thread has panicked.
+    pub fn found(self) -> BTreeSet<(String, String)> {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.thread.join().expect("the thread does not panic")
+    }
+}
+
+/// Returns the command line of a process, with a NUL after each argument; `None` if it has exited.
+fn command_line(pid: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The resources that this process uses.
@@ -82,7 +139,7 @@ pub fn wait_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool 
         if Instant::now() > latest {
             return false;
         }
-        std::thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(BETWEEN_LOOKS);
     }
     true
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::workspace;
 
 /// The kinds of tests that rows name, in the order of the cells.
-const PLACES: [&str; 3] = ["wire", "kit", "e2e"];
+const PLACES: [&str; 4] = ["wire", "core", "kit", "e2e"];
 
 /// The number of rows that name a test which iterates over all items of its file.
 const GOES_THROUGH_ALL: usize = 3;

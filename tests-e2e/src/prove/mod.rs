@@ -6,12 +6,16 @@
 pub mod appends;
 pub mod approval_seeds;
 pub mod approvals;
+pub mod continuations;
 pub mod deferred;
 pub mod killed_hosts;
 mod load;
+#[cfg(unix)]
+pub mod lost_sessions;
 #[cfg(target_os = "linux")]
 pub mod server_faults;
 pub mod stores;
+pub mod two_hosts;
 
 use std::sync::Arc;
 
@@ -52,8 +56,15 @@ pub const S3: Area = Area {
     repetitions: 200,
 };
 
+/// Hosts that lose their session, played by `lost_sessions`.
+pub const LOST_SESSIONS: Area = Area {
+    name: "lost-sessions",
+    claim: "the CLI of a host that lost its session starts no tool later than 1.5 s after the host knew",
+    repetitions: 20,
+};
+
 /// Every area.
-pub const AREAS: [Area; 8] = [
+pub const AREAS: [Area; 11] = [
     deferred::AREA,
     stores::AREA,
     killed_hosts::SQLITE,
@@ -62,6 +73,9 @@ pub const AREAS: [Area; 8] = [
     S3,
     approvals::AREA,
     approval_seeds::AREA,
+    continuations::AREA,
+    LOST_SESSIONS,
+    two_hosts::AREA,
 ];
 
 /// Opens the store at a URL: `sqlite:PATH`, `postgres://…`, or `s3://…` on a server of the tests.

@@ -13,8 +13,13 @@ use self::render::{bounds, function, generics, resolved, type_of, where_clause};
 use crate::workspace;
 
 /// The crates whose API is listed.
-pub const CRATES: [&str; 4] =
-    ["claude-wire", "claude-agent-testkit", "claude-agent-kit", "claude-agent-store"];
+pub const CRATES: [&str; 5] = [
+    "claude-wire",
+    "claude-agent-core",
+    "claude-agent-testkit",
+    "claude-agent-kit",
+    "claude-agent-store",
+];
 
 /// Returns the path of the listing of a crate.
 pub fn path(name: &str) -> PathBuf {

@@ -63,6 +63,14 @@ pub(super) async fn api_error_400(fixture: &Fixture) -> Outcome {
     cli.finish(1).await
 }
 
+pub(super) async fn prompt_too_long(fixture: &Fixture) -> Outcome {
+    let reason = "prompt is too long: 250000 tokens > 200000 maximum";
+    let (cli, result) =
+        failing(fixture, Reply::error(400, "invalid_request_error", reason)).await?;
+    cli.check(result["terminal_reason"] == "prompt_too_long", "the result contains the reason")?;
+    cli.finish(1).await
+}
+
 pub(super) async fn api_stream_dropped(fixture: &Fixture) -> Outcome {
     let text = "An answer that is cut off.";
     let reply = Reply::text(text)

@@ -55,6 +55,24 @@ pub async fn knows_operation(
         && !refused.starts_with("Unsupported control request subtype"))
 }
 
+/// Returns whether the CLI takes MCP servers in the handshake, as it confirms in its response.
+///
+/// # Errors
+///
+/// Returns a failure when the CLI does not respond.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the CLI.
+pub async fn takes_mcp_servers(backend: Arc<dyn Backend>) -> Result<bool, Failure> {
+    let fixture = Fixture::new(backend, "servers", "", "")?;
+    let mut cli = fixture.start(Plan::hello().args(&["--await-initialize"])).await?;
+    let servers = json!({"mcpServers": {"absent": {"command": "/nowhere/server"}}});
+    let answer = cli.operation("initialize", servers).await?;
+    cli.end().await;
+    Ok(answer["mcp_servers_applied"] == true)
+}
+
 /// Starts a CLI whose tool runs for a minute, and returns it with its sandbox directory.
 ///
 /// # Errors

@@ -126,6 +126,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
     api_errors::api_error_500 "The API breaks, again and again.",
     api_errors::api_error_529 "The API is overloaded, again and again.",
     api_errors::api_error_400 "The API rejects the request.",
+    api_errors::prompt_too_long "The API rejects the request because the prompt is too long.",
     api_errors::api_stream_dropped "The connection breaks in the middle of an answer.",
     api_errors::max_turns "The limit of turns is reached.",
     api_errors::max_budget "The limit of cost is reached.",

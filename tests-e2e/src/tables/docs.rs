@@ -83,12 +83,17 @@ pub(super) fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     paragraph.split(". ").map(|sentence| sentence.trim_end_matches('.'))
 }
 
-/// Converts ``[`a`](b)`` to `` `a` ``.
+/// Converts ``[`a`](b)`` to `` `a` ``. Brackets inside of code are kept.
 pub(super) fn without_links(text: &str) -> String {
     let (mut plain, mut rest) = (String::new(), text);
     while let Some((before, link)) = rest.split_once('[') {
-        let Some((title, after)) = link.split_once(']') else { break };
         plain += before;
+        let is_code = plain.matches('`').count() % 2 == 1;
+        let Some((title, after)) = link.split_once(']').filter(|_| !is_code) else {
+            plain.push('[');
+            rest = link;
+            continue;
+        };
         plain += title;
         let target = after.strip_prefix('(').and_then(|target| target.split_once(')'));
         rest = target.map_or(after, |(_, after)| after);
@@ -134,5 +139,11 @@ impl Other {
         assert_eq!(found[0].text_after("Sent as ").as_deref(), Some("`--a`"));
         assert_eq!(found[0].text_after("Default: ").as_deref(), Some("no"));
         assert_eq!(found[1].text_after("Default: "), None);
+    }
+
+    #[test]
+    fn links_become_text_and_brackets_in_code_stay() {
+        let text = "Sets [`a`](Self::a), [b] or `[\"c\", \"d\"]`, and [`E`]; `x[` [";
+        assert_eq!(without_links(text), "Sets `a`, b or `[\"c\", \"d\"]`, and `E`; `x[` [");
     }
 }

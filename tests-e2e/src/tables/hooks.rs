@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use claude_wire::control::HookDenial;
 use claude_wire::hook_input::HookInput;
-use claude_wire::session::HookDenial;
 
 use super::{docs, markdown, read};
 use crate::workspace;

@@ -1,4 +1,4 @@
-//! Tables of the guide that are derived from the code.
+//! Tables of the guide and of `docs/` that are derived from the code.
 //!
 //! A line such as `<!-- table: options model.rs -->` marks a derived table: the rows below it, up to the first line that is
 //! not a row. `cargo xtask tables` updates them, and the tests fail when they are stale.
@@ -7,7 +7,9 @@
 //! - [`options`]: the setters of `Options`, by file.
 //! - [`operations`]: the control operations of a session, by file.
 //! - [`hooks`]: the hook events.
+//! - [`api_size`]: the number of public items of the kit.
 
+pub mod api_size;
 pub mod docs;
 pub mod hooks;
 pub mod operations;
@@ -23,7 +25,7 @@ pub const COMMAND: &str = "cargo xtask tables";
 
 const MARKER: &str = "<!-- table: ";
 
-/// A chapter of the guide with derived tables.
+/// A chapter of the guide, or a document, with derived tables.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Chapter {
@@ -37,7 +39,12 @@ pub struct Chapter {
 
 impl Chapter {
     fn read(name: &str, tables: &[(String, String)]) -> Result<Self, String> {
-        let path = workspace::root().join("crates/claude-agent-kit/src/guide").join(name);
+        let name = format!("crates/claude-agent-kit/src/guide/{name}");
+        Self::read_document(&name, tables)
+    }
+
+    fn read_document(name: &str, tables: &[(String, String)]) -> Result<Self, String> {
+        let path = workspace::root().join(name);
         let stored = read(&path)?;
         let derived = filled(&stored, tables).map_err(|error| format!("{name}: {error}"))?;
         Ok(Self { path, stored, derived })
@@ -66,6 +73,7 @@ pub fn chapters() -> Result<Vec<Chapter>, String> {
         Chapter::read("options.md", &options::tables()?)?,
         Chapter::read("hooks.md", &[hooks::table()?])?,
         Chapter::read("sessions.md", &operations::tables()?)?,
+        Chapter::read_document("docs/ergonomics.md", &[api_size::table()?])?,
     ])
 }
 

@@ -151,7 +151,7 @@ fn texts() -> Vec<ConfidentialOption> {
 /// no text and are not listed.
 pub(crate) const PUBLIC_SETTERS: &str = "
     add_dir agent allowed_tools at betas cli_path client_app conversation cwd debug disallowed_tools
-    dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files model
+    dropping_turn effort environment executable fallback_model fork fork_id mcp_config_files mcp_delivery model
     output_schema permission_mode permission_prompt_tool permission_prompts plugin_delivery plugins
     project_config_root question_preview resume resume_or_start setting_sources skills store thinking
     tool_aliases tools user wait_for_background with_id";

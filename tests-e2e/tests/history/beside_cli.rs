@@ -200,7 +200,7 @@ fn session_of_another_project_that_the_cli_cannot_resume_is_not_started_again() 
         let options = harness.options().cwd(&elsewhere).conversation(conversation);
         let error = Session::start(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
-        assert!(error.to_string().contains("another project folder"), "{error}");
+        assert!(error.to_string().contains("did not find it from here"), "{error}");
         let there = history.for_directory(&elsewhere).list(ListFilter::new()).await.unwrap();
         assert!(there.sessions.is_empty(), "{there:?}");
     });

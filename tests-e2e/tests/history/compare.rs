@@ -62,10 +62,11 @@ pub(crate) fn normalized(
             let mut lines = fork(job, earlier, value.as_str().unwrap(), start);
             if other == Subject::Python {
                 for line in items(&mut lines) {
-                    // Python writes the member always.
-                    line.as_object_mut()
-                        .unwrap()
-                        .retain(|name, value| name != "logicalParentUuid" || !value.is_null());
+                    // Python always writes the one and does not know the other.
+                    line.as_object_mut().unwrap().retain(|name, value| {
+                        name != "requestSessionId"
+                            && (name != "logicalParentUuid" || !value.is_null())
+                    });
                 }
             }
             lines

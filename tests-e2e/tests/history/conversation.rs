@@ -211,7 +211,14 @@ impl<'a> Conversation<'a> {
         let id = format!("msg_{}", &self.random.uuid()[..8]);
         let block = |this: &mut Self, block: Value, stop: Value| {
             let message = json!({"id": id, "role": "assistant", "model": "m", "content": [block], "stop_reason": stop, "usage": {"input_tokens": 3}});
-            this.entry("assistant", &[("message", message), ("requestId", json!("req_1"))])
+            let mut members = vec![("message", message), ("requestId", json!("req_1"))];
+            // Of a session that is a fork itself.
+            match id.as_bytes()[4] {
+                b'0'..=b'3' => members.push(("requestSessionId", json!("an-earlier-session"))),
+                b'4'..=b'7' => members.push(("forkedFrom", json!({"sessionId": "an-origin"}))),
+                _ => {}
+            }
+            this.entry("assistant", &members)
         };
         if self.random.chance(30) {
             block(

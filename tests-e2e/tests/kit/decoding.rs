@@ -114,17 +114,17 @@ fn line_over_the_limit_ends_the_query() {
     run(async {
         for size in [64 * 1024 + 1, 200_000_usize] {
             let faults = Faults::new().before("assistant", Fault::LongLine(size));
-            let limited = faulty(faults.clone())
-                .await
-                .options()
-                .limits(Limits::new().max_line_bytes(size - 1));
+            // Dropping a harness removes the working directory.
+            let harness = faulty(faults.clone()).await;
+            let limited = harness.options().limits(Limits::new().max_line_bytes(size - 1));
             let collected = ask("hello", limited).await;
             let error = error_of(&collected);
             assert_eq!(error.kind(), ErrorKind::LineTooLong);
             assert_eq!(error.size(), Some(size as u64));
             assert!(error.to_string().contains("max_line_bytes"), "{error}");
             assert!(collected.result().is_none());
-            let roomy = faulty(faults).await.options().limits(Limits::new().max_line_bytes(size));
+            let harness = faulty(faults).await;
+            let roomy = harness.options().limits(Limits::new().max_line_bytes(size));
             let collected = ask("hello", roomy).await;
             assert!(collected.error.is_none(), "{:?}", collected.error);
             assert_eq!(count(&collected, "flood"), 1);

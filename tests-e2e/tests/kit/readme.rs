@@ -31,7 +31,14 @@ fn snippets_use_the_kit_alone() {
     let snippets = snippets::all().unwrap();
     assert!(snippets.len() > 20, "{}", snippets.len());
     for snippet in snippets {
-        for internal in ["claude_wire", "claude_agent_testkit", "tests_e2e", "include!", "#[path"] {
+        for internal in [
+            "claude_wire",
+            "claude_agent_core",
+            "claude_agent_testkit",
+            "tests_e2e",
+            "include!",
+            "#[path",
+        ] {
             assert!(!snippet.code.contains(internal), "{}: {internal}", snippet.name);
         }
     }

@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use claude_agent_kit::Exit;
 use claude_agent_kit::{
-    Conversation, Error, ErrorKind, Limits, Options, Prompt, Timeouts, VersionCheck, WarningCode,
-    query,
+    Cli, Conversation, Error, ErrorKind, Limits, Options, Prompt, Session, Timeouts, VersionCheck,
+    WarningCode, query,
 };
 use claude_agent_testkit::sim::{Fault, Faults};
 use tests_e2e::harness::Harness;
@@ -48,6 +48,82 @@ fn cli_path_that_is_not_executable_is_rejected() {
             let shown = path.display().to_string();
             let error = start_error("hello", Options::new().cli_path(path)).await;
             assert_helpful(&error, ErrorKind::CliNotFound, &[&shown, why]);
+        }
+    });
+}
+
+#[test]
+fn a_runtime_without_timers_or_io_is_rejected() {
+    let builder = tokio::runtime::Builder::new_current_thread;
+    for (runtime, missing) in [
+        (builder().build(), "has no timers"),
+        (builder().enable_io().build(), "has no timers"),
+        (builder().enable_time().build(), "has no I/O"),
+    ] {
+        let program = FakeProgram::new("exec sleep 60");
+        let error = runtime.unwrap().block_on(start_error("hello", program.options()));
+        assert_helpful(&error, ErrorKind::NoRuntime, &[missing, "`enable_all`"]);
+        assert!(!error.is_retryable(), "{error}");
+    }
+}
+
+#[test]
+fn another_program_is_not_worth_a_retry() {
+    run(async {
+        for (program, parts) in [
+            ("/bin/cat", ["is not the CLI", "`cli_path`"]),
+            ("/bin/true", ["exited", "`cli_path`"]),
+        ] {
+            let options = Options::new().cli_path(program).version_check(VersionCheck::Skip);
+            let error = ask("hello", &options).await.into_result().unwrap_err();
+            assert_helpful(&error, error.kind(), &parts);
+            let session = Session::start(&options).await.unwrap_err();
+            assert_helpful(&session, ErrorKind::ExitedDuringInit, &["the CLI", "`cli_path`"]);
+            for error in [error, session] {
+                assert!(!error.is_retryable(), "{error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_program_without_a_version_is_not_worth_a_retry() {
+    let silent = FakeProgram::bare("#!/bin/sh\nexit 1\n");
+    let silent = silent.path();
+    run(async {
+        // Some systems have a `false` that prints its version.
+        for (program, is_silent) in [(Path::new("/bin/false"), false), (silent.as_path(), true)] {
+            let options = Options::new().cli_path(program);
+            let session = Session::start(&options).await.unwrap_err();
+            assert_helpful(&session, ErrorKind::ExitedDuringInit, &["exited"]);
+            let print = query("hello", options.clone().print_mode(true)).await.unwrap_err();
+            let found = Cli::find(options).await.unwrap_err();
+            if is_silent {
+                let parts = ["nothing was printed (exit status: 1)"];
+                assert_helpful(&print, ErrorKind::VersionDetection, &parts);
+                assert_helpful(&found, ErrorKind::VersionDetection, &parts);
+            }
+            for error in [session, print, found] {
+                assert!(!error.is_retryable(), "{error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_permission_mode_that_does_not_exist_is_a_problem_of_the_options() {
+    run(async {
+        let harness = Harness::real(hello(), real()).await.unwrap();
+        let options = harness.options().permission_mode("acceptEdit");
+        let query = ask("hello", &options).await.into_result().unwrap_err();
+        let session = Session::start(&options).await.unwrap_err();
+        for error in [query, session] {
+            assert_helpful(
+                &error,
+                ErrorKind::InvalidOptions,
+                &["`permission_mode`", "acceptEdits"],
+            );
+            assert!(!error.is_retryable(), "{error}");
         }
     });
 }
@@ -324,21 +400,25 @@ fn handshake_without_a_matching_response_times_out() {
     run(async {
         for fault in [Fault::Swallow, Fault::WrongId, Fault::Hang] {
             let faults = Faults::new().before("control_response/initialize", fault);
-            let options = faulty(faults).await.options();
-            let options = options.timeouts(Timeouts::new().initialize(SHORT).exit_grace(SHORT));
+            // Dropping it removes the working directory.
+            let harness = faulty(faults).await;
+            let options =
+                harness.options().timeouts(Timeouts::new().initialize(SHORT).exit_grace(SHORT));
             let collected = ask("hello", options).await;
             assert_eq!(kind_of(&collected), Some(ErrorKind::InitializeTimeout));
         }
         // The environment variable of the CLI applies when the option is not set.
         let faults = Faults::new().before("control_response/initialize", Fault::Swallow);
-        let options = faulty(faults).await.options().timeouts(Timeouts::new().exit_grace(SHORT));
+        let harness = faulty(faults).await;
+        let options = harness.options().timeouts(Timeouts::new().exit_grace(SHORT));
         let options = options.env("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "100");
         let collected = ask("hello", options).await;
         assert_eq!(error_of(&collected).limit(), Some(SHORT));
         // A response with the wrong shape completes the handshake, because the session does not
         // need its content.
         let faults = Faults::new().before("control_response/initialize", Fault::WrongShape);
-        let options = faulty(faults).await.options().timeouts(Timeouts::new().initialize(LIMIT));
+        let harness = faulty(faults).await;
+        let options = harness.options().timeouts(Timeouts::new().initialize(LIMIT));
         assert!(ask("hello", options).await.result().is_some());
     });
 }
@@ -365,7 +445,7 @@ fn unknown_flag_is_named_in_the_error() {
             let options = harness.options().add_arg("no-such-flag");
             let collected = ask("hello", options).await;
             let error = error_of(&collected);
-            assert_helpful(error, ErrorKind::InvalidOptions, &["--no-such-flag", "extra_args"]);
+            assert_helpful(error, ErrorKind::InvalidOptions, &["extra argument `--no-such-flag`"]);
             assert_eq!(error.flag(), Some("--no-such-flag"));
             assert!(error.output().unwrap().contains("unknown option"));
         }

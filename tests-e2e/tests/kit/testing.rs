@@ -23,6 +23,40 @@ async fn send_and_read(session: &Session, prompt: impl Into<Prompt>) -> String {
 }
 
 #[test]
+fn a_simulated_cli_is_rejected_where_a_process_would_be() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let simulated = |options: Options| options.simulated(hello());
+        for (options, kind, part) in [
+            (
+                Options::new().simulated(Sim::from(hello()).version("2.0.5")),
+                ErrorKind::UnsupportedCliVersion,
+                "2.0.5",
+            ),
+            (simulated(Options::new().cwd(&missing)), ErrorKind::SpawnFailed, "does not exist"),
+            (simulated(Options::isolated(&missing)), ErrorKind::SpawnFailed, "does not exist"),
+        ] {
+            let error = Session::start(options).await.unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(part) && !error.is_retryable(), "{error}");
+        }
+    });
+}
+
+#[test]
+fn prompts_of_the_user_are_told_from_those_of_the_cli() {
+    on_all(hello, async |harness| {
+        let session = in_time(Session::start(harness.options())).await.unwrap();
+        send_and_read(&session, "/context").await;
+        send_and_read(&session, "first").await;
+        let request = harness.api().requests().pop().unwrap();
+        assert_eq!(request.user_prompts(), ["first"], "{:?}", request.prompts());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn script_rule_answers_only_its_own_prompt() {
     let script = || {
         Script::new()
@@ -254,5 +288,6 @@ fn run_that_cannot_be_recorded_does_not_start() {
         let error = query("hi", options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SpawnFailed);
         assert!(error.to_string().contains("cannot record the run"), "{error}");
+        assert!(!error.is_retryable(), "{error}");
     });
 }

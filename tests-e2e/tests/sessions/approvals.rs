@@ -8,20 +8,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use claude_agent_kit::approval::{
-    self, Approval, ApprovalPolicy, ApprovalStatus, Approvals, Decision,
+    self, Approval, ApprovalPolicy, ApprovalRule, ApprovalStatus, Approvals, Decision,
 };
 use claude_agent_kit::hook::{HookResponse, PreToolUse};
 use claude_agent_kit::store::{MemoryStore, StoreOptions};
 use claude_agent_kit::{
-    Conversation, Options, Permission, PermissionUpdate, Session, SessionId, TurnOutcome, query,
+    Body, Conversation, Item, Options, Permission, PermissionUpdate, Session, SessionId, ToolInput,
+    TurnOutcome, query,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::approvals;
 
-use crate::helpers::{calls, on_both};
-use crate::support::{HOST, in_time, real, run};
+use crate::helpers::{calls, turn, with_and_without_tools};
+use crate::support::{HOST, in_time, real, run, until};
 
 /// The beginning of the prompt with which the CLI continues after a replayed call.
 const REPLAYED: &str = "Continue from where you left off";
@@ -88,7 +89,7 @@ fn one_command() -> Script {
 
 #[test]
 fn an_approved_call_runs_once() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         let approvals = new_approvals();
         let options = || options(&harness).approvals(parking(&approvals));
         let (id, parked) = park(options()).await;
@@ -110,8 +111,41 @@ fn an_approved_call_runs_once() {
 }
 
 #[test]
+fn a_parked_conversation_continues_as_a_stream() {
+    with_and_without_tools(one_command, |harness| async move {
+        let approvals = new_approvals();
+        let options = || options(&harness).approvals(parking(&approvals));
+        let (id, parked) = park(options()).await;
+        let request = &parked[0].request;
+        approvals.decide(&request.id, Decision::allow("ana")).await.unwrap();
+        let resumed = || options().conversation(Conversation::resume(id.clone()));
+        let session = in_time(Session::start(resumed())).await.unwrap();
+        let mut turn = in_time(session.continue_parked()).await.unwrap().unwrap();
+        let mut text = String::new();
+        while let Some(item) = in_time(turn.next()).await {
+            if let Item::Message(message) = item.unwrap()
+                && let Body::Assistant(answer) = &message.body
+            {
+                text.push_str(&answer.text());
+            }
+        }
+        assert_eq!(text, "Done.");
+        let outcome = in_time(turn.finish()).await.unwrap().into_result().unwrap();
+        assert!(outcome.approvals.is_empty(), "{:?}", outcome.approvals);
+        in_time(session.wait_until_idle()).await;
+        session.stop().await.unwrap();
+        assert_eq!(executed(&harness), once(&["one"]));
+        let approval = approvals.get(&request.id).await.unwrap().unwrap();
+        assert_eq!(approval.status, ApprovalStatus::Finished);
+        let session = in_time(Session::start(resumed())).await.unwrap();
+        assert!(in_time(session.continue_parked()).await.unwrap().is_none());
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn a_denied_call_does_not_run_and_the_model_reads_why() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         let approvals = new_approvals();
         let options = || options(&harness).approvals(parking(&approvals));
         let (id, parked) = park(options()).await;
@@ -130,7 +164,7 @@ fn a_denied_call_does_not_run_and_the_model_reads_why() {
 
 #[test]
 fn an_approval_can_change_the_input_and_the_rules() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         for with_rules in [false, true] {
             let approvals = new_approvals();
             let options = || options(&harness).approvals(parking(&approvals));
@@ -152,7 +186,7 @@ fn an_approval_can_change_the_input_and_the_rules() {
 #[test]
 fn a_decision_while_the_run_waits_needs_no_resume() {
     let script = || Script::new().otherwise([calls(&[&command("one")]), Reply::text("Done.")]);
-    on_both(script, |harness| async move {
+    with_and_without_tools(script, |harness| async move {
         let approvals = new_approvals();
         let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::from_secs(120));
         let running = tokio::spawn(query("run it", options(&harness).approvals(policy)));
@@ -176,7 +210,7 @@ fn a_decision_while_the_run_waits_needs_no_resume() {
 
 #[test]
 fn an_expired_request_denies_the_call() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         let inbox = new_approvals();
         let policy = || parking(&inbox).expires_after(Duration::from_secs(2));
         let options = || options(&harness).approvals(policy());
@@ -203,7 +237,7 @@ fn several(count: usize) {
             .when("run it", [calls(&all), Reply::text("Not this time.")])
             .when(REPLAYED, [calls(&all[1..]), Reply::text("Done.")])
     };
-    on_both(script, |harness| async move {
+    with_and_without_tools(script, |harness| async move {
         let approvals = new_approvals();
         let options = || options(&harness).approvals(parking(&approvals));
         let (id, parked) = park(options()).await;
@@ -246,7 +280,7 @@ fn a_decision_that_no_call_used_is_part_of_the_outcome() {
             .when("run it", [calls(&[&command("one"), &command("two")]), Reply::text("No.")])
             .when(REPLAYED, [Reply::text("Done.")])
     };
-    on_both(script, |harness| async move {
+    with_and_without_tools(script, |harness| async move {
         let approvals = new_approvals();
         let options = || options(&harness).approvals(parking(&approvals));
         let (id, parked) = park(options()).await;
@@ -325,8 +359,120 @@ fn a_call_that_changes_before_the_resume_needs_its_own_approval() {
 }
 
 #[test]
+fn a_call_in_another_directory_needs_its_own_approval() {
+    let script = || {
+        let change = calls(&["mkdir -p build && cd build"]);
+        Script::new()
+            .when("run it", [change, calls(&[&command("one")]), Reply::text("Not this time.")])
+            .when(REPLAYED, [Reply::text("Done.")])
+    };
+    with_and_without_tools(script, |harness| async move {
+        let approvals = new_approvals();
+        let policy = parking(&approvals).decide_with(|call| async move {
+            match call.tool_input() {
+                ToolInput::Bash(bash) if bash.command.contains("cd build") => ApprovalRule::Allow,
+                _ => ApprovalRule::Require,
+            }
+        });
+        let options = || options(&harness).approvals(policy.clone());
+        let (id, parked) = park(options()).await;
+        let project = harness.project().canonicalize().unwrap();
+        let build = project.join("build");
+        assert_eq!(parked[0].request.cwd.as_ref(), Some(&build));
+        approvals.decide(&parked[0].request.id, Decision::allow("ana")).await.unwrap();
+        // The resumed CLI starts in the project, and would run the command there.
+        let outcome = resume(options(), &id).await;
+        assert!(outcome.is_parked());
+        let is_pending = |it: &&Approval| it.status == ApprovalStatus::Pending;
+        let moved = outcome.approvals.iter().find(is_pending).unwrap();
+        assert_eq!(moved.request.moved_from.as_ref(), Some(&parked[0].request.id));
+        assert_eq!(moved.request.cwd.as_ref(), Some(&project));
+        assert!(executed(&harness).is_empty() && !build.join("executed").exists());
+        approvals.decide(&moved.request.id, Decision::allow("ana")).await.unwrap();
+        resume(options(), &id).await;
+        assert_eq!(executed(&harness), once(&["one"]));
+        assert!(!build.join("executed").exists());
+    });
+}
+
+/// Returns a model whose agent runs a command in the background. After a decision, the model starts the agent again.
+fn in_background(command: &str) -> Script {
+    let agent = json!({
+        "description": "sub", "prompt": "sub task", "subagent_type": "general-purpose",
+        "run_in_background": true,
+    });
+    let start = || [Reply::tool("Agent", agent.clone()), Reply::text("Waiting.")];
+    Script::new()
+        .when("sub task", [calls(&[command]), Reply::text("sub over")])
+        .when("run it", start())
+        .when("waiting for approval", start())
+        .otherwise([Reply::text("Noted.")])
+}
+
+#[test]
+fn an_approval_of_a_background_agent_outlives_the_turns_of_the_session() {
+    let command = "echo sub >> executed; while [ ! -e release ]; do sleep 0.1; done";
+    with_and_without_tools(
+        || in_background(command),
+        |harness| async move {
+            let approvals = new_approvals();
+            let policy = ApprovalPolicy::new(approvals.clone())
+                .tools(["Bash"])
+                .park_after(Duration::from_secs(120));
+            let session =
+                in_time(Session::start(options(&harness).approvals(policy))).await.unwrap();
+            let first = turn(&session, "run it").await;
+            assert!(!first.is_parked());
+            let pending = loop {
+                if let Some(pending) = approvals.pending().await.unwrap().pop() {
+                    break pending;
+                }
+                tokio::task::yield_now().await;
+            };
+            assert!(pending.request.agent_id.is_some());
+            // The agent waits, whatever turns end.
+            let other = turn(&session, "something else").await;
+            assert!(!other.is_parked(), "{:?}", other.approvals);
+            let stored = async || approvals.get(&pending.request.id).await.unwrap().unwrap();
+            assert!(!stored().await.is_parked);
+            approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap();
+            until("the command runs", || executed(&harness) == once(&["sub"])).await;
+            turn(&session, "something else").await;
+            let started = stored().await;
+            assert_eq!(started.status, ApprovalStatus::Started);
+            // The result of the call finishes its approval, without another turn.
+            fs::write(harness.project().join("release"), "").unwrap();
+            let finished = in_time(approvals.changed(&started)).await.unwrap().unwrap();
+            assert_eq!(finished.status, ApprovalStatus::Finished);
+            session.stop().await.unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_resume_waits_for_the_approved_call_of_a_background_agent() {
+    let command = "echo sub >> executed; sleep 3; echo end >> executed";
+    with_and_without_tools(
+        || in_background(command),
+        |harness| async move {
+            let approvals = new_approvals();
+            let options = || options(&harness).approvals(parking(&approvals));
+            let (id, parked) = park(options()).await;
+            assert_eq!(parked.len(), 1, "{parked:?}");
+            approvals.decide(&parked[0].request.id, Decision::allow("ana")).await.unwrap();
+            let outcome = resume(options(), &id).await;
+            assert_eq!(outcome.text, "Waiting.");
+            assert!(outcome.approvals.is_empty(), "{:?}", outcome.approvals);
+            assert_eq!(executed(&harness), once(&["end", "sub"]));
+            let approval = approvals.get(&parked[0].request.id).await.unwrap().unwrap();
+            assert_eq!(approval.status, ApprovalStatus::Finished);
+        },
+    );
+}
+
+#[test]
 fn another_machine_with_a_store_continues_the_conversation() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         let store = Arc::new(MemoryStore::new());
         let approvals = Approvals::new("tenant", store.clone());
         let options = |machine: &str| {
@@ -350,7 +496,7 @@ fn another_machine_with_a_store_continues_the_conversation() {
 
 #[test]
 fn the_policy_takes_precedence_over_the_permission_callback() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         let approvals = new_approvals();
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
@@ -373,7 +519,7 @@ fn the_policy_takes_precedence_over_the_permission_callback() {
 
 #[test]
 fn another_hook_that_denies_the_call_withdraws_the_request() {
-    on_both(one_command, |harness| async move {
+    with_and_without_tools(one_command, |harness| async move {
         let approvals = new_approvals();
         let options = options(&harness)
             .approvals(parking(&approvals))
@@ -406,7 +552,7 @@ fn a_run_that_is_stopped_while_it_waits_keeps_its_request() {
             .when("run it", [calls(&[&command("one")]), Reply::text("Not this time.")])
             .when("available", [calls(&[&command("one")]), Reply::text("Done.")])
     };
-    on_both(script, |harness| async move {
+    with_and_without_tools(script, |harness| async move {
         let inbox = new_approvals();
         let policy = || ApprovalPolicy::new(inbox.clone()).park_after(Duration::from_secs(120));
         let session = in_time(Session::start(options(&harness).approvals(policy()))).await.unwrap();

@@ -144,18 +144,16 @@ fn resume_or_start_reports_which_one_happened() {
 /// A CLI that is killed while it starts can leave a transcript that it does not resume, whose ID it does not use again.
 #[test]
 fn transcript_without_messages_does_not_prevent_a_start() {
-    run(async {
-        // The simulated CLI resumes such a transcript.
-        let harness = Harness::real(script(), real()).await.unwrap();
+    let id = "11111111-2222-4333-8444-777777777777";
+    let line = format!(
+        r#"{{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-18T00:00:00.000Z","sessionId":"{id}","content":"Hi."}}"#
+    );
+    let check = async |harness: Harness| {
         let config = harness.root().join("home/.claude");
         let cwd = fs::canonicalize(harness.project()).unwrap();
         let name = claude_wire::transcript::project_folder_name(cwd.to_str().unwrap());
         let folder = config.join("projects").join(name);
         fs::create_dir_all(&folder).unwrap();
-        let id = "11111111-2222-4333-8444-777777777777";
-        let line = format!(
-            r#"{{"type":"queue-operation","operation":"enqueue","timestamp":"2026-11-18T00:00:00.000Z","sessionId":"{id}","content":"Hi."}}"#
-        );
         fs::write(folder.join(format!("{id}.jsonl")), format!("{line}\n")).unwrap();
         let options = harness.options().env("CLAUDE_CONFIG_DIR", config.to_string_lossy());
         let options = options.conversation(Conversation::resume_or_start(id));
@@ -167,6 +165,11 @@ fn transcript_without_messages_does_not_prevent_a_start() {
         }
         let kept = fs::read_to_string(folder.join(format!("{id}.jsonl.unused"))).unwrap();
         assert_eq!(kept, format!("{line}\n"));
+    };
+    run(async {
+        // Not in memory: files are renamed only where the SDK itself starts the CLI.
+        check(Harness::sim_process(script(), SIM).await.unwrap()).await;
+        check(Harness::real(script(), real()).await.unwrap()).await;
     });
 }
 

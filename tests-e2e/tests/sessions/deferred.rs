@@ -7,7 +7,7 @@ use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::deferred;
 
-use crate::helpers::{Notes, has_file, on_both, turn};
+use crate::helpers::{Notes, has_file, turn, with_and_without_tools};
 use crate::support::{hello, in_time, real, run, until, write_executable};
 
 #[test]
@@ -63,7 +63,7 @@ fn deferred_call_of_a_background_agent_is_lost() {
             .when("work for me", [Reply::tool("Bash", call), Reply::text("Worked.")])
             .otherwise([Reply::tool("Agent", agent.clone()), Reply::text("Done.")])
     };
-    on_both(script, async |harness| {
+    with_and_without_tools(script, async |harness| {
         let asked = Notes::new();
         let notes = asked.clone();
         let options =

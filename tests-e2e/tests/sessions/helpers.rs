@@ -25,6 +25,19 @@ pub(crate) fn on_both<F: Future<Output = ()>>(
     });
 }
 
+/// Runs the same test in memory and on the real CLI, without and with an in-process server. With one, the CLI replays
+/// a deferred call after the handshake.
+pub(crate) fn with_and_without_tools<F: Future<Output = ()>>(
+    script: impl Fn() -> Script,
+    play: impl Fn(Harness) -> F,
+) {
+    on_both(&script, &play);
+    run(async {
+        play(Harness::in_memory(script()).await.unwrap().with_tools()).await;
+        play(Harness::real(script(), real()).await.unwrap().with_tools()).await;
+    });
+}
+
 /// Runs a test in memory.
 pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
     run(async { play(Harness::in_memory(script).await.unwrap()).await });

@@ -1,13 +1,16 @@
 //! Host code that panics, and host code that must not run.
 
+use std::future::poll_fn;
 use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use claude_agent_kit::hook::{HookResponse, PreToolUse, input::PreToolUseInput};
-use claude_agent_kit::{Options, Session, WarningCode};
+use claude_agent_kit::transport::{ChildFuture, Connection, InMemory};
+use claude_agent_kit::{ErrorKind, Exit, Options, Session, WarningCode, query};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::fake_cli::{FakeCli, connect};
 use crate::support::{in_time, run};
@@ -46,6 +49,48 @@ fn panicking_payload_of_on_warning_ends_nothing() {
         cli.send_request("r", json!({"subtype": "unknown"})).await;
         assert_eq!(cli.read_line().await["response"]["subtype"], "error");
         assert_works(&session, &mut cli).await;
+    });
+}
+
+#[test]
+fn a_transport_that_panics_when_it_ends_the_cli_ends_nothing_else() {
+    run(async {
+        let end = Arc::new(Notify::new());
+        let exit = Arc::clone(&end);
+        let transport = InMemory::new(move |_| {
+            let (stdin, stdout) = (tokio::io::sink(), tokio::io::empty());
+            let exit = Arc::clone(&exit);
+            let killed = Arc::clone(&exit);
+            let child = ChildFuture::new(async move {
+                exit.notified().await;
+                Exit::Signal(9)
+            });
+            let child = child.on_terminate(|| panic_any(Explosive(3))).on_kill(move || {
+                killed.notify_one();
+                panic_any(Explosive(3));
+            });
+            std::future::ready(Ok(Connection::new(stdin, stdout, child)))
+        });
+        let error = in_time(Session::start(Options::new().transport(transport))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ExitedDuringInit, "{error}");
+    });
+}
+
+#[test]
+fn a_transport_that_panics_when_it_is_asked_for_the_exit_is_an_error() {
+    run(async {
+        let transport = InMemory::new(|_| {
+            let child = ChildFuture::new(poll_fn(|_| -> Poll<Exit> { panic_any(Explosive(3)) }));
+            let (stdin, stdout) = (tokio::io::sink(), tokio::io::empty());
+            std::future::ready(Ok(Connection::new(stdin, stdout, child)))
+        });
+        let options = Options::new().transport(transport);
+        let error = in_time(Session::start(&options)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ExitedDuringInit, "{error}");
+        assert_eq!(error.exit(), Some(Exit::Unknown), "{error}");
+        let collected = in_time(query("Hi.", options).await.unwrap().collect()).await;
+        let error = collected.error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::ProcessFailed, "{error}");
     });
 }
 

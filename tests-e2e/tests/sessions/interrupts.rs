@@ -52,6 +52,24 @@ fn interrupting_a_queued_message_withdraws_it_and_keeps_the_running_turn() {
 }
 
 #[test]
+fn a_turn_that_takes_too_long_is_interrupted_and_has_its_outcome() {
+    on_both(endless_script, async |harness| {
+        let session = start(harness.options().include(Include::PARTIAL_MESSAGES)).await;
+        let mut first = session.send("first").await.unwrap();
+        while !is_delta(&in_time(first.next()).await.unwrap().unwrap()) {}
+        let queued = session.send("second").await.unwrap();
+        let error = in_time(queued.finish_within(Duration::ZERO)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TurnCancelled, "{error}");
+        let outcome = in_time(first.finish_within(Duration::ZERO)).await.unwrap();
+        assert_eq!(outcome.into_result().unwrap_err().kind(), ErrorKind::Interrupted);
+        let last = session.send("again").await.unwrap();
+        let outcome = in_time(last.finish_within(Duration::from_secs(3600))).await.unwrap();
+        assert_eq!(outcome.into_result().unwrap().text, "yes");
+        session.stop().await.unwrap();
+    });
+}
+
+#[test]
 fn ended_turn_cannot_be_interrupted() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;

@@ -40,7 +40,11 @@ mod replay;
 mod replayed_turns;
 mod run_groups;
 mod store_contents;
+mod store_files;
+#[cfg(unix)]
+mod store_loss;
 mod store_mirror;
+mod store_recovery;
 mod store_resume;
 mod stress;
 mod turns;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use claude_agent_kit::Exit;
 use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse};
 use claude_agent_kit::schemars::{self, JsonSchema};
+use claude_agent_kit::settings::McpDelivery;
 use claude_agent_kit::testing::{Mismatch, Recorder, Recording, Reply, Script};
 use claude_agent_kit::transport::{ChildFuture, Connection, InMemory, Launch};
 use claude_agent_kit::{Options, Permission, Session, Tool, ToolServer};
@@ -64,7 +65,9 @@ fn replay_options(player: Player, seed: u64) -> (Options, ReplayOutcome) {
         });
         ready(Ok(Connection::new(stdin, stdout, child)))
     };
-    (Options::new().transport(InMemory::new(connect)), outcome)
+    // The recorded CLI got the servers in the handshake, and this transport does not tell its version.
+    let options = Options::new().mcp_delivery(McpDelivery::Handshake);
+    (options.transport(InMemory::new(connect)), outcome)
 }
 
 async fn copy_with_delays(mut from: DuplexStream, mut to: DuplexStream, mut rng: Rng) {

@@ -12,7 +12,7 @@ use claude_wire::id::SessionId;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::deferred;
 
-use crate::helpers::{has_file, is_result, on_both};
+use crate::helpers::{has_file, is_result, with_and_without_tools};
 use crate::support::{hello, in_time, real, run, until};
 
 type Response = HookResponse<PreToolUseInput>;
@@ -34,7 +34,7 @@ fn executions(harness: &Harness) -> usize {
 
 #[test]
 fn replayed_turn_ends_with_the_result_of_the_replay() {
-    on_both(hello, async |harness| {
+    with_and_without_tools(hello, async |harness| {
         let id = deferred::defer(&harness).await.unwrap();
         // Deferred again: the model does not continue.
         let session = Session::open(resume(&harness, &id, HookResponse::defer)).await.unwrap();
@@ -68,7 +68,7 @@ fn replayed_turn_ends_with_the_result_of_the_replay() {
 
 #[test]
 fn replayed_turn_of_a_denied_call_lets_the_model_continue() {
-    on_both(hello, async |harness| {
+    with_and_without_tools(hello, async |harness| {
         let id = deferred::defer(&harness).await.unwrap();
         let deny = || HookResponse::deny("not approved");
         let session = Session::open(resume(&harness, &id, deny)).await.unwrap();
@@ -90,7 +90,7 @@ fn replayed_turn_of_a_denied_call_lets_the_model_continue() {
 
 #[test]
 fn session_without_a_deferred_call_has_no_replayed_turn() {
-    on_both(hello, async |harness| {
+    with_and_without_tools(hello, async |harness| {
         let session = Session::open(deferred::options(&harness)).await.unwrap();
         assert!(in_time(session.replayed_turn()).await.unwrap().is_none());
         let outcome = in_time(session.send("hi").await.unwrap().finish()).await.unwrap();
@@ -104,7 +104,7 @@ fn session_without_a_deferred_call_has_no_replayed_turn() {
 
 #[test]
 fn untaken_replayed_turn_delays_nothing_and_hides_nothing() {
-    on_both(hello, async |harness| {
+    with_and_without_tools(hello, async |harness| {
         // All messages since the start, also after the replay has started.
         let id = deferred::defer(&harness).await.unwrap();
         let small = || Limits::new().backlog_soft_bytes(1);
@@ -148,7 +148,7 @@ fn untaken_replayed_turn_delays_nothing_and_hides_nothing() {
 
 #[test]
 fn message_sent_during_a_replay_has_its_own_turn() {
-    on_both(hello, async |harness| {
+    with_and_without_tools(hello, async |harness| {
         let id = deferred::defer(&harness).await.unwrap();
         let session = Session::open(resume(&harness, &id, HookResponse::allow)).await.unwrap();
         let replay = in_time(session.replayed_turn()).await.unwrap().unwrap();
@@ -165,7 +165,7 @@ fn message_sent_during_a_replay_has_its_own_turn() {
 
 #[test]
 fn interrupt_ends_a_replayed_turn() {
-    on_both(hello, async |harness| {
+    with_and_without_tools(hello, async |harness| {
         let id = deferred::defer_command(&harness, LONG_COMMAND).await.unwrap();
         let session = Session::open(resume(&harness, &id, HookResponse::allow)).await.unwrap();
         let turn = in_time(session.replayed_turn()).await.unwrap().unwrap();

@@ -12,7 +12,7 @@ use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
 
-use crate::support::{in_time, real, run};
+use crate::support::{SIM, in_time, real, run};
 
 const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e13";
 
@@ -48,6 +48,43 @@ fn request(harness: &Harness, prompt: &str) -> String {
     let requests = harness.api().requests();
     let request = requests.iter().rev().find(|it| it.last_prompt().as_deref() == Some(prompt));
     request.unwrap().body.to_string()
+}
+
+#[test]
+fn a_session_without_a_turn_stores_no_entry() {
+    run(async {
+        let script = || Script::new().otherwise([Reply::text("Hello.")]);
+        for harness in [
+            Harness::in_memory(script()).await.unwrap(),
+            Harness::sim_process(script(), SIM).await.unwrap(),
+        ] {
+            let store = Arc::new(MemoryStore::new());
+            let options = options(&harness, &store, "a");
+            let session = in_time(Session::start(&options)).await.unwrap();
+            assert_eq!(session.session_id().unwrap(), ID);
+            in_time(session.stop()).await.unwrap();
+            assert_eq!(texts(&store).await, [""; 0]);
+            // The store is used: a turn is stored.
+            ask("one", options).await;
+            assert!(!texts(&store).await.is_empty());
+        }
+    });
+}
+
+#[test]
+fn a_start_without_a_cli_takes_no_session_from_its_owner() {
+    run(async {
+        let script = Script::new().otherwise([Reply::text("Hello.")]);
+        let harness = Harness::sim_process(script, SIM).await.unwrap();
+        let store = Arc::new(MemoryStore::new());
+        ask("one", options(&harness, &store, "a")).await;
+        let epoch = store.claim(&key()).await.unwrap();
+        let options = options(&harness, &store, "b").cli_path(harness.root().join("missing"));
+        let error = Session::start(options).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CliNotFound, "{error}");
+        // The next claim follows that of the owner.
+        assert_eq!(store.claim(&key()).await.unwrap().get(), epoch.get() + 1);
+    });
 }
 
 #[test]

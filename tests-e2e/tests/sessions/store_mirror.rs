@@ -26,8 +26,8 @@ use crate::fake_cli::{FakeCli, connect, on_paused_clock};
 use crate::helpers::{Notes, on_both};
 use crate::support::{in_time, until};
 
-const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
-const PROJECT: &str = "-work";
+pub(crate) const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
+pub(crate) const PROJECT: &str = "-work";
 
 fn key() -> SessionKey {
     SessionKey::new("tenant", PROJECT, ID).unwrap()
@@ -41,11 +41,13 @@ pub(crate) struct FaultyStore {
     error: Mutex<Option<StoreErrorKind>>,
     /// The kind of the error with which loads fail.
     load_error: Mutex<Option<StoreErrorKind>>,
+    /// The kind of the error with which claims fail.
+    claim_error: Mutex<Option<StoreErrorKind>>,
     /// Whether the next appends fail although they are stored.
     loses_response: AtomicBool,
     panics: AtomicBool,
     /// While true, appends wait.
-    stalled: watch::Sender<bool>,
+    pub(crate) stalled: watch::Sender<bool>,
     appends: AtomicUsize,
     largest: AtomicUsize,
 }
@@ -63,11 +65,15 @@ impl FaultyStore {
         *self.load_error.lock().unwrap() = Some(kind);
     }
 
+    pub(crate) fn refuse_claims(&self, kind: impl Into<Option<StoreErrorKind>>) {
+        *self.claim_error.lock().unwrap() = kind.into();
+    }
+
     fn attempts(&self) -> usize {
         self.appends.load(Ordering::Relaxed)
     }
 
-    async fn texts(&self) -> Vec<String> {
+    pub(crate) async fn texts(&self) -> Vec<String> {
         texts(&self.memory, &key()).await
     }
 }
@@ -79,7 +85,11 @@ async fn texts(store: &MemoryStore, key: &SessionKey) -> Vec<String> {
 
 impl SessionStore for FaultyStore {
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
-        self.memory.claim(key)
+        let error = *self.claim_error.lock().unwrap();
+        match error {
+            Some(kind) => Box::pin(async move { Err(StoreError::new(kind, "cannot be claimed")) }),
+            None => self.memory.claim(key),
+        }
     }
 
     fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
@@ -127,24 +137,25 @@ impl SessionStore for FaultyStore {
 }
 
 /// A session on a fake CLI and its store.
-struct Fixture {
+pub(crate) struct Fixture {
     /// The config directory of the CLI.
-    config: TempDir,
-    session: Session,
-    cli: FakeCli,
-    store: Arc<FaultyStore>,
-    warnings: Notes<Warning>,
+    pub(crate) config: TempDir,
+    pub(crate) session: Session,
+    pub(crate) cli: FakeCli,
+    pub(crate) store: Arc<FaultyStore>,
+    pub(crate) warnings: Notes<Warning>,
 }
 
 impl Fixture {
-    async fn new(policy: StoreFailurePolicy) -> Self {
+    pub(crate) async fn new(policy: StoreFailurePolicy) -> Self {
         let (store, warnings) = (FaultyStore::new(), Notes::new());
-        let notes = warnings.clone();
+        let (notes, config) = (warnings.clone(), tempfile::tempdir().unwrap());
         let options = Options::new()
+            .env("CLAUDE_CONFIG_DIR", config.path().to_string_lossy())
             .on_warning(move |warning| notes.add(warning.clone()))
             .store(StoreOptions::new("tenant", store.clone()).on_failure(policy));
         let (session, cli) = connect(options).await;
-        Self { config: tempfile::tempdir().unwrap(), session, cli, store, warnings }
+        Self { config, session, cli, store, warnings }
     }
 
     async fn mirror(&mut self, entries: &[&str]) {
@@ -152,12 +163,12 @@ impl Fixture {
         self.cli.mirror(&path.to_string_lossy(), entries).await;
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.config.path().join(format!("projects/{PROJECT}/{ID}.jsonl"))
     }
 
     /// Appends lines to the local transcript.
-    fn write(&self, lines: &[&str]) {
+    pub(crate) fn write(&self, lines: &[&str]) {
         let path = self.path();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mut file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
@@ -167,13 +178,13 @@ impl Fixture {
     }
 
     /// Runs a turn whose entries are in the local transcript, too.
-    async fn written_turn(&mut self, entries: &[&str]) -> Option<bool> {
+    pub(crate) async fn written_turn(&mut self, entries: &[&str]) -> Option<bool> {
         self.write(entries);
         self.turn(entries).await.unwrap().stored
     }
 
     /// Runs a turn whose entries are these.
-    async fn turn(&mut self, entries: &[&str]) -> claude_agent_kit::Result<TurnOutcome> {
+    pub(crate) async fn turn(&mut self, entries: &[&str]) -> claude_agent_kit::Result<TurnOutcome> {
         let turn = self.session.send("go").await.unwrap();
         let user = self.cli.read_line().await;
         self.mirror(entries).await;
@@ -181,11 +192,11 @@ impl Fixture {
         in_time(turn.finish()).await
     }
 
-    fn codes(&self) -> Vec<WarningCode> {
+    pub(crate) fn codes(&self) -> Vec<WarningCode> {
         self.warnings.all().iter().map(Warning::code).collect()
     }
 
-    async fn stop(mut self) -> Arc<FaultyStore> {
+    pub(crate) async fn stop(mut self) -> Arc<FaultyStore> {
         let stop = self.session.stop();
         let ends = async {
             while self.cli.next_line().await.is_some() {}
@@ -199,7 +210,7 @@ impl Fixture {
 }
 
 impl FakeCli {
-    async fn mirror(&mut self, path: &str, entries: &[&str]) {
+    pub(crate) async fn mirror(&mut self, path: &str, entries: &[&str]) {
         let entries = entries.join(",");
         let line = format!(
             "{{\"type\":\"transcript_mirror\",\"filePath\":{path:?},\"entries\":[{entries}]}}\n"
@@ -208,7 +219,7 @@ impl FakeCli {
     }
 }
 
-const CONTINUE: StoreFailurePolicy = StoreFailurePolicy::Continue;
+pub(crate) const CONTINUE: StoreFailurePolicy = StoreFailurePolicy::Continue;
 
 #[test]
 fn a_result_is_delivered_when_its_entries_are_stored() {
@@ -291,7 +302,7 @@ fn a_store_that_stays_down_degrades_the_mirror_once() {
 }
 
 /// An entry with a UUID that ends in this number.
-fn message(number: u32) -> String {
+pub(crate) fn message(number: u32) -> String {
     format!(r#"{{"type":"user","uuid":"00000000-0000-4000-8000-0000000000{number:02}"}}"#)
 }
 
@@ -442,6 +453,43 @@ fn a_run_can_be_stopped_when_its_store_fails() {
         assert_eq!(error.kind(), ErrorKind::StoreFailed, "{error}");
         assert!(error.to_string().contains("the store is down"), "{error}");
     });
+}
+
+#[test]
+fn a_result_that_waits_for_a_lost_store_is_not_handed_out() {
+    for (policy, kind) in
+        [(CONTINUE, ErrorKind::Superseded), (StoreFailurePolicy::Stop, ErrorKind::StoreFailed)]
+    {
+        on_paused_clock(async {
+            let mut fixture = Fixture::new(policy).await;
+            fixture.turn(&["1"]).await.unwrap();
+            fixture.store.stalled.send_replace(true);
+            let mut messages = fixture.session.messages();
+            let turn = fixture.session.send("go").await.unwrap();
+            let user = fixture.cli.read_line().await;
+            fixture.mirror(&["2"]).await;
+            fixture.cli.send_result(&user).await;
+            let finish = tokio::spawn(turn.finish());
+            until("the append begins", || fixture.store.attempts() == 2).await;
+            if kind == ErrorKind::Superseded {
+                fixture.store.memory.claim(&key()).await.unwrap();
+            } else {
+                fixture.store.fail(StoreErrorKind::Full);
+            }
+            fixture.store.stalled.send_replace(false);
+            assert_eq!(in_time(finish).await.unwrap().unwrap_err().kind(), kind);
+            // Neither is another result, or one on the stream of all messages.
+            fixture.cli.send_result(&user).await;
+            let mut error = None;
+            while let Some(item) = in_time(messages.next()).await {
+                match item {
+                    Ok(item) => assert!(item.message().is_none(), "{item:?}"),
+                    Err(found) => error = Some(found.kind()),
+                }
+            }
+            assert_eq!(error, Some(kind));
+        });
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use claude_agent_kit::id::SessionId;
 use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::store::{
-    EntryId, Load, MemoryStore, RecoveryOutcome, SessionKey, SessionStore, StoreErrorKind,
-    StoreOptions, recover,
+    Append, EntryId, Load, MemoryStore, NewEntry, RecoveryOutcome, SessionKey, SessionStore,
+    StoreErrorKind, StoreOptions, recover,
 };
 use claude_agent_kit::{
     Conversation, ErrorKind, Item, Options, Session, Warning, WarningCode, query,
@@ -25,34 +25,34 @@ use crate::support::{HOST, in_time, real, run};
 
 const UNKNOWN: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
-fn script() -> Script {
+pub(crate) fn script() -> Script {
     Script::new().otherwise([Reply::text("Hello.")])
 }
 
 /// A machine: a config directory and a working directory.
-struct Machine<'a> {
+pub(crate) struct Machine<'a> {
     harness: &'a Harness,
     name: &'static str,
     warnings: Notes<Warning>,
 }
 
 impl<'a> Machine<'a> {
-    fn new(harness: &'a Harness, name: &'static str) -> Self {
+    pub(crate) fn new(harness: &'a Harness, name: &'static str) -> Self {
         let machine = Self { harness, name, warnings: Notes::new() };
         fs::create_dir_all(machine.config()).unwrap();
         fs::create_dir_all(machine.cwd()).unwrap();
         machine
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.harness.root().join(self.name).join("config")
     }
 
-    fn cwd(&self) -> PathBuf {
+    pub(crate) fn cwd(&self) -> PathBuf {
         self.harness.root().join(self.name).join("work")
     }
 
-    fn options(&self, store: &Arc<impl SessionStore>) -> Options {
+    pub(crate) fn options(&self, store: &Arc<impl SessionStore>) -> Options {
         let notes = self.warnings.clone();
         self.harness
             .options()
@@ -63,7 +63,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs one turn, and returns the ID of the session.
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         prompt: &str,
         store: &Arc<impl SessionStore>,
@@ -78,19 +78,19 @@ impl<'a> Machine<'a> {
     }
 
     /// Returns the project folders of resumed conversations.
-    fn private_folders(&self) -> Vec<PathBuf> {
+    pub(crate) fn private_folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.config().join("projects")).into_iter().flatten();
         let paths = entries.map(|entry| entry.unwrap().path());
         paths.filter(|path| path.to_string_lossy().contains("claude-agent-kit-")).collect()
     }
 
-    fn codes(&self) -> Vec<WarningCode> {
+    pub(crate) fn codes(&self) -> Vec<WarningCode> {
         self.warnings.all().iter().map(Warning::code).collect()
     }
 }
 
 /// Returns the prompts that the model saw last, in order.
-fn prompts(harness: &Harness) -> Vec<String> {
+pub(crate) fn prompts(harness: &Harness) -> Vec<String> {
     let requests = harness.api().requests();
     let is_turn = |prompt: &String| ["one", "two", "three", "four"].contains(&prompt.as_str());
     let mut turns = requests.iter().rev().map(ApiRequest::prompts);
@@ -98,7 +98,7 @@ fn prompts(harness: &Harness) -> Vec<String> {
     found.into_iter().filter(is_turn).collect()
 }
 
-async fn entries(store: &dyn SessionStore, id: &SessionId) -> Vec<(EntryId, String)> {
+pub(crate) async fn entries(store: &dyn SessionStore, id: &SessionId) -> Vec<(EntryId, String)> {
     let key = SessionKey::new("tenant", "app", id.as_str()).unwrap();
     let page = store.load(&key, Load::all().limit(100_000)).await.unwrap();
     page.entries.iter().map(|entry| (entry.id.clone(), entry.text.to_string())).collect()
@@ -198,6 +198,71 @@ fn an_unknown_conversation_is_an_error_or_a_new_one() {
     });
 }
 
+/// A CLI that is killed while it starts, or a handshake, leaves entries in the store that no CLI resumes.
+#[test]
+fn stored_session_without_messages_is_not_resumed() {
+    on_both(script, async |harness| {
+        let store = Arc::new(MemoryStore::new());
+        let a = Machine::new(&harness, "a");
+        let line = json!({
+            "type": "queue-operation", "operation": "enqueue", "timestamp": "2026-11-18T00:00:00.000Z",
+            "sessionId": UNKNOWN, "content": "one",
+        });
+        let key = SessionKey::new("tenant", "app", UNKNOWN).unwrap();
+        let left = [NewEntry::new(None, line.to_string(), 0).unwrap()];
+        store.append(&key, Append::new(&left)).await.unwrap();
+        for conversation in [Conversation::resume(UNKNOWN), Conversation::fork(UNKNOWN)] {
+            let options = a.options(&store).conversation(conversation);
+            let error = in_time(Session::start(options)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConversationNotFound, "{error}");
+            assert!(error.to_string().contains("has no messages"), "{error}");
+        }
+        // The latest conversation is not that one either.
+        let options = a.options(&store).conversation(Conversation::latest());
+        let session = in_time(Session::start(options)).await.unwrap();
+        assert_ne!(session.session_id().unwrap().as_str(), UNKNOWN);
+        in_time(session.stop()).await.unwrap();
+
+        let options = a.options(&store).conversation(Conversation::resume_or_start(UNKNOWN));
+        for (prompt, is_resumed) in [("one", false), ("two", true)] {
+            let session = in_time(Session::start(&options)).await.unwrap();
+            assert_eq!(session.is_resumed(), Some(is_resumed));
+            let outcome = in_time(session.send(prompt).await.unwrap().finish()).await.unwrap();
+            assert_eq!(outcome.stored, Some(true));
+            in_time(session.stop()).await.unwrap();
+        }
+        assert_eq!(prompts(&harness), ["one", "two"]);
+        let b = Machine::new(&harness, "b");
+        b.ask("three", &store, Conversation::resume(UNKNOWN)).await;
+        assert_eq!(prompts(&harness), ["one", "two", "three"]);
+        // The acknowledged entry is still the first one.
+        let id = SessionId::from(UNKNOWN);
+        assert_eq!(entries(&*store, &id).await[0].1, line.to_string());
+        check_unique(&*store, &id).await;
+    });
+}
+
+/// The same with a local transcript, which has nothing but such entries either.
+#[test]
+fn local_transcript_without_messages_is_set_aside_with_a_store() {
+    on_both(script, async |harness| {
+        let store = Arc::new(MemoryStore::new());
+        let a = Machine::new(&harness, "a");
+        let cwd = fs::canonicalize(a.cwd()).unwrap();
+        let name = claude_wire::transcript::project_folder_name(cwd.to_str().unwrap());
+        let folder = a.config().join("projects").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let line = format!("{}\n", json!({"type": "mode", "mode": "normal", "sessionId": UNKNOWN}));
+        fs::write(folder.join(format!("{UNKNOWN}.jsonl")), &line).unwrap();
+        let (_, stored) = a.ask("one", &store, Conversation::resume_or_start(UNKNOWN)).await;
+        assert_eq!(stored, Some(true));
+        let kept = fs::read_to_string(folder.join(format!("{UNKNOWN}.jsonl.unused"))).unwrap();
+        assert_eq!(kept, line);
+        a.ask("two", &store, Conversation::resume(UNKNOWN)).await;
+        assert_eq!(prompts(&harness), ["one", "two"]);
+    });
+}
+
 #[test]
 fn a_run_without_its_store_is_recovered_later() {
     on_both(script, async |harness| {
@@ -274,12 +339,11 @@ fn the_last_host_wins() {
             let first = in_time(Session::start(options)).await.unwrap();
             let (_, stored) = second.ask("two", &store, conversation.clone()).await;
             assert_eq!(stored, Some(true));
-            // The result may have arrived before the store rejected its entries.
             let turn = match first.send("three").await {
                 Ok(turn) => in_time(turn.finish()).await.map(|outcome| outcome.stored),
                 Err(error) => Err(error),
             };
-            assert_ne!(turn.ok(), Some(Some(true)));
+            assert_eq!(turn.unwrap_err().kind(), ErrorKind::Superseded);
             assert_eq!(in_time(first.stop()).await.unwrap_err().kind(), ErrorKind::Superseded);
         }
         a.ask("four", &store, conversation).await;

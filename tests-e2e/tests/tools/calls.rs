@@ -148,7 +148,9 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
             .tool("strange", "Cannot be written", |_: NoArguments| async {
                 Ok(std::collections::HashMap::from([((1, 2), 3)]))
             });
-        let (options, noted) = record_warnings(with_server(&harness, server));
+        let warnings = Notes::new();
+        let noted = warnings.clone();
+        let options = with_server(&harness, server).on_warning(move |it| noted.add(it.clone()));
         let outcome = one_turn(options).await;
         assert_eq!(outcome.text, "Done.");
         let texts = texts(&harness);
@@ -166,7 +168,13 @@ fn failures_panics_and_wrong_arguments_reach_the_model() {
         let errors: Vec<bool> =
             results(&harness).iter().map(|result| result["is_error"] == true).collect();
         assert_eq!(errors, [true, true, true, true, true, false]);
-        assert_eq!(*noted.lock().unwrap(), [WarningCode::CallbackFailed]);
+        let warnings = warnings.all();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert_eq!(warnings[0].code(), WarningCode::CallbackFailed);
+        let text = warnings[0].to_string();
+        for part in ["tool `panic` of the MCP server `calc`", "answered with an error"] {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
     });
 }
 

@@ -20,6 +20,7 @@ mod bridge;
 mod calc;
 mod calls;
 mod changeable_servers;
+mod command_lines;
 mod elicitation;
 mod external_servers;
 mod many_calls;

@@ -20,6 +20,7 @@ mod helpers;
 mod support;
 
 mod cost;
+mod mcp_servers;
 mod missing_features;
 mod simulated;
 mod supported_features;
@@ -33,6 +34,7 @@ use claude_agent_testkit::mock_api::Script;
 use tests_e2e::harness::Harness;
 use tests_e2e::real_cli::{self, InstalledCli};
 
+use crate::missing_features::on_minimum;
 use crate::support::{cache_version, run};
 
 /// Returns the CLIs that the suite runs on, oldest first.

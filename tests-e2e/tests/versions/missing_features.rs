@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::OnceLock;
 
-use claude_agent_kit::hook::{HookResponse, PreToolUse};
+use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse, Stop};
 use claude_agent_kit::{ErrorKind, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;
@@ -28,7 +28,7 @@ fn minimum() -> &'static InstalledCli {
     })
 }
 
-fn on_minimum<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
+pub(crate) fn on_minimum<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
     run(async { play(Harness::real(script, minimum()).await.unwrap()).await });
 }
 
@@ -64,10 +64,18 @@ fn flag_missing_in_the_oldest_cli_is_named_in_the_error() {
 #[test]
 fn fail_closed_hook_is_rejected_at_startup_on_the_oldest_cli() {
     on_minimum(hello(), async |harness| {
-        let options = harness.options().on(PreToolUse.fail_closed(), |_, _| async {});
-        let error = in_time(Session::start(options)).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InitializeRejected, "{error}");
-        assert!(error.to_string().contains("PreToolUse"), "{error}");
+        for options in [
+            harness.options().on(PreToolUse.fail_closed(), |_, _| async {}),
+            harness.options().on(Stop.fail_closed(), |_, _| async {}),
+            harness.options().on(PostToolUse.fail_closed(), |_, _| async {}),
+        ] {
+            let error = in_time(Session::start(options)).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InitializeRejected, "{error}");
+            let text = error.to_string();
+            let names_the_event =
+                ["PreToolUse", "Stop", "PostToolUse"].iter().any(|event| text.contains(event));
+            assert!(names_the_event, "{error}");
+        }
         assert!(harness.api().requests().is_empty());
     });
 }

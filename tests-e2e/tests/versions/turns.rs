@@ -1,11 +1,16 @@
 //! Every turn ends, however the CLI reports its end.
 
+use std::fs;
+use std::path::Path;
+
 use claude_agent_kit::hook::{HookResponse, PreToolUse, UserPromptSubmit};
 use claude_agent_kit::{
-    Conversation, ErrorKind, Prompt, Session, Turn, TurnInterruption, TurnOutcome,
+    Conversation, ErrorKind, Prompt, Session, SessionId, Turn, TurnInterruption, TurnOutcome,
 };
 use claude_agent_testkit::mock_api::{Reply, Script};
 use serde_json::json;
+use tests_e2e::harness::Harness;
+use tests_e2e::prove::deferred;
 
 use crate::helpers::{bash, has_file, start, touch_script, turn};
 use crate::on_each;
@@ -43,7 +48,7 @@ fn message_that_joins_a_turn_ends_with_it() {
         let first = session.send("run it").await.unwrap();
         until("the tool runs", || has_file(&harness, "begun")).await;
         let second = session.send("and hurry").await.unwrap();
-        std::fs::write(harness.project().join("go"), "").unwrap();
+        fs::write(harness.project().join("go"), "").unwrap();
         assert!(!in_time(first.finish()).await.unwrap().result.is_error());
         assert!(!in_time(second.finish()).await.unwrap().result.is_error());
         session.stop().await.unwrap();
@@ -66,10 +71,10 @@ fn message_that_joins_a_turn_of_the_cli_ends_with_it() {
     on_each(script, async |harness| {
         let session = start(harness.options().allowed_tools(["Bash"])).await;
         turn(&session, "start it").await;
-        std::fs::write(harness.project().join("end"), "").unwrap();
+        fs::write(harness.project().join("end"), "").unwrap();
         until("the tool of the CLI's own turn runs", || has_file(&harness, "begun")).await;
         let joined = session.send("and hurry").await.unwrap();
-        std::fs::write(harness.project().join("go"), "").unwrap();
+        fs::write(harness.project().join("go"), "").unwrap();
         assert!(in_time(joined.finish()).await.unwrap().text.contains("Hurried."));
         session.stop().await.unwrap();
     });
@@ -116,6 +121,24 @@ fn deferred_call_ends_its_turn() {
 }
 
 #[test]
+fn replayed_turn_is_delivered_with_and_without_an_in_process_server() {
+    let play = async |harness: Harness| {
+        let id = deferred::defer(&harness).await.unwrap();
+        harness.api().set_script(Script::new().otherwise([Reply::text("Done.")]));
+        let options = deferred::options(&harness)
+            .conversation(Conversation::resume(id))
+            .on(PreToolUse, |_, _| async { HookResponse::allow() });
+        let session = Session::open(options).await.unwrap();
+        let replay = in_time(session.replayed_turn()).await.unwrap().unwrap();
+        assert_eq!(in_time(replay.finish()).await.unwrap().into_result().unwrap().text, "Done.");
+        session.stop().await.unwrap();
+        assert!(has_file(&harness, deferred::MARK));
+    };
+    on_each(touch_script, play);
+    on_each(touch_script, async |harness| play(harness.with_tools()).await);
+}
+
+#[test]
 fn queued_message_survives_an_interrupt_and_ends() {
     let script = || {
         Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(
@@ -148,6 +171,40 @@ fn failing_api_ends_the_turn() {
         assert_eq!(turn(&session, "again").await.text, "Better.");
         session.stop().await.unwrap();
     });
+}
+
+/// The host was killed before the model answered: the transcript ends with the message.
+#[test]
+fn a_message_that_was_not_answered_can_be_sent_again() {
+    on_each(hello, async |harness| {
+        let id = "0f442871-3937-45c3-94cd-b042f2c7dcb0";
+        let prompt = || Prompt::from("hello").with_id(id);
+        let session = start(harness.options()).await;
+        in_time(session.send(prompt()).await.unwrap().finish()).await.unwrap();
+        let conversation = session.session_id().unwrap();
+        session.stop().await.unwrap();
+        cut_before_the_answer(&harness.root().join("home"), &conversation);
+        let resumed = Conversation::resume(conversation);
+        let session = start(harness.options().conversation(resumed)).await;
+        let outcome = in_time(session.send(prompt()).await.unwrap().finish()).await.unwrap();
+        assert_eq!(outcome.into_result().unwrap().text, "Hello.");
+        assert_eq!(harness.api().requests().len(), 2);
+        session.stop().await.unwrap();
+    });
+}
+
+/// Removes the answer of the model, and all that follows it, from a transcript.
+fn cut_before_the_answer(home: &Path, session: &SessionId) {
+    let projects = home.join(".claude/projects");
+    let folders = fs::read_dir(projects).unwrap().map(|folder| folder.unwrap().path());
+    let mut files = folders.map(|folder| folder.join(format!("{session}.jsonl")));
+    let file = files.find(|file| file.exists()).unwrap();
+    let text = fs::read_to_string(&file).unwrap();
+    let is_answer = |line: &&str| line.contains(r#""type":"assistant""#);
+    assert!(text.lines().any(|line| is_answer(&line)));
+    let kept: String =
+        text.lines().take_while(|line| !is_answer(line)).flat_map(|line| [line, "\n"]).collect();
+    fs::write(file, kept).unwrap();
 }
 
 #[test]

@@ -10,19 +10,23 @@
 //! | the store does not even tell that | the call is denied; the decision is given back when the turn ends |
 //! | two hosts ask for one call | one consumes the decision, the other one denies the call |
 //! | the host dies after the decision was consumed | the next run denies the call: its outcome is unknown |
-//! | the call has changed | it has another ID, and becomes a request of its own |
+//! | the call has changed, or would run in another directory | it has another ID, and becomes a request of its own |
+//! | the store returns another record than the requested one | the call is denied, with a warning |
+//! | the turn ends while an agent in the background waits or works | its approvals are settled when the agent ends |
 //! | several calls in one answer | the CLI keeps one deferred call; the others are denied and can be issued again |
 //! | a subagent makes the call | the CLI loses its deferred calls; it is denied and can be issued again |
 //! | another hook denies the deferred call | the request is withdrawn when the turn ends |
 //! | the turn is interrupted while the run waits | the request is withdrawn when the turn ends |
 //! | the run is stopped while it waits | the request stays; the model is asked to issue the call again |
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use claude_wire::id::{SessionId, ToolUseId};
 use tokio::time::Instant;
 
+use super::calls::{OpenCalls, WaitGuard};
 use super::decision::{Decision, Verdict};
 use super::inbox::Approvals;
 use super::matching::Call;
@@ -51,7 +55,7 @@ type Response = HookResponse<PreToolUseInput>;
 /// The gate of one run.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    policy: ApprovalPolicy,
+    pub(super) policy: ApprovalPolicy,
     /// The project under which a session store has the session, if the host chose one.
     pub(super) project: Option<Arc<str>>,
     /// Held while a request is matched and stored: two calls of this run must not make one decision.
@@ -61,6 +65,9 @@ pub(crate) struct Gate {
     /// Permissions for calls whose approval changes rules, which only a permission request can.
     grants: Mutex<Vec<(ToolUseId, Permission)>>,
     pub(super) turn: Mutex<TurnState>,
+    pub(super) calls: Mutex<OpenCalls>,
+    /// Whether the store was unavailable for as long as a request waits for it.
+    pub(super) is_store_down: AtomicBool,
 }
 
 /// What happened since the last prompt.
@@ -81,6 +88,8 @@ pub(super) struct TurnState {
     pub(super) warnings: Vec<Warning>,
     /// Whether the run has asked for an approval, or may have decisions of an earlier run.
     pub(super) is_touched: bool,
+    /// Whether something has happened since the approvals were settled.
+    pub(super) is_unsettled: bool,
 }
 
 /// The next step of a call that needs approval.
@@ -100,8 +109,10 @@ impl Gate {
             project,
             requests: tokio::sync::Mutex::default(),
             epochs: tokio::sync::Mutex::default(),
+            is_store_down: AtomicBool::default(),
             grants: Mutex::default(),
             turn: Mutex::new(turn),
+            calls: Mutex::default(),
         }
     }
 
@@ -147,7 +158,10 @@ impl Gate {
         if call.agent_id.is_none() {
             self.enter_prompt(call.prompt_id.as_deref());
         }
-        lock(&self.turn).is_touched = true;
+        {
+            let mut turn = lock(&self.turn);
+            (turn.is_touched, turn.is_unsettled) = (true, true);
+        }
         let Some(call) = self.identify(call, &context) else { return Response::deny(UNIDENTIFIED) };
         match Box::pin(self.require(&call, expires_after, &context.cancel)).await {
             Ok(response) => response,
@@ -182,8 +196,10 @@ impl Gate {
         let epoch = self.epoch(&call.session).await?;
         let deadline = after(self.policy.park_after);
         let mut approval = self.request(call, epoch, expires_after).await?;
+        let _waiting = WaitGuard { gate: self, tool_use: &call.tool_use };
         loop {
             let id = approval.request.id.clone();
+            lock(&self.calls).wait(call, &id, cancel);
             lock(&self.turn).cancelled.retain(|cancelled| *cancelled != id);
             let step = match self.step(call, &id, epoch, cancel).await {
                 // The request is stored, and the decision was not used.
@@ -254,6 +270,9 @@ impl Gate {
         let mut turn = lock(&self.turn);
         let id = approval.request.id.clone();
         if call.agent.is_some() || turn.deferred.is_some() {
+            if call.agent.is_some() {
+                lock(&self.calls).hold(call, &id);
+            }
             turn.held.push((call.tool_use.clone(), id));
             return Response::deny(HELD);
         }
@@ -269,11 +288,12 @@ impl Gate {
         epoch: Epoch,
         cancel: &CancelToken,
     ) -> Result<Step, StoreError> {
-        let is_own = *id == call.id;
         let mut unsent = UnsentGuard { turn: &self.turn, entry: None };
         loop {
             let (approval, now) = self.read(id).await?;
             let Some(approval) = approval else { return Ok(Step::Match) };
+            self.check(call, id, &approval)?;
+            let is_own = approval.request.tool_use_id == call.tool_use;
             if unsent.entry.is_some() && approval.is_used_by(&call.tool_use, epoch) {
                 return self.send(call, &approval, epoch, cancel, unsent).await;
             }
@@ -331,13 +351,14 @@ impl Gate {
             return Ok(Step::Respond(Response::deny(INTERRUPTED)));
         }
         unsent.entry = None;
-        Ok(Step::Respond(self.apply(call, approval.decision.as_ref())))
+        Ok(Step::Respond(self.apply(call, approval)))
     }
 
     /// Returns the response for a decision that was consumed.
-    fn apply(&self, call: &Call, decision: Option<&Decision>) -> Response {
-        match decision.map(Decision::verdict) {
+    fn apply(&self, call: &Call, approval: &Approval) -> Response {
+        match approval.decision.as_ref().map(Decision::verdict) {
             Some(Verdict::Allow { input, permissions }) => {
+                lock(&self.calls).run(call, &approval.request.id);
                 // Always the approved input: another hook may have changed it.
                 let input = input.as_ref().unwrap_or(&call.input).clone();
                 if permissions.is_empty() {

@@ -6,8 +6,16 @@ use std::sync::Arc;
 use super::decision::Decision;
 use super::record::{Approval, Refusal};
 use super::request::ApprovalId;
-use super::store::{ApprovalFilter, ApprovalList, ApprovalPosition, ApprovalStore, ApprovalWrite};
+use super::store::{
+    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalSelection, ApprovalStore, ApprovalWrite,
+    UnreadableApproval,
+};
+use crate::history::time;
+use crate::id::SessionId;
 use crate::store::StoreError;
+
+/// How many approvals are deleted with one request.
+const DELETED_TOGETHER: usize = 1_000;
 
 /// The approvals of one scope, such as a tenant: lists the pending ones and decides about them, in any process
 /// that can reach the store. A clone refers to the same store.
@@ -19,7 +27,7 @@ use crate::store::StoreError;
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let approvals = Approvals::new("tenant-1", MemoryStore::new());
 /// for approval in approvals.pending().await? {
-///     println!("{} {}", approval.request.tool_name, approval.request.input);
+///     println!("{}", approval.request.description());
 ///     approvals.decide(&approval.request.id, Decision::allow("ana@example.com")).await?;
 /// }
 /// # Ok(())
@@ -50,20 +58,63 @@ impl Approvals {
 
     /// Returns the approvals that are pending and have not expired, the oldest first.
     ///
+    /// One that cannot be read does not hide the others: it is skipped with a warning in the log, and
+    /// [`list_pending`](Self::list_pending) reports it.
+    ///
     /// # Errors
     /// Fails if the store fails.
     pub async fn pending(&self) -> Result<Vec<Approval>, StoreError> {
-        let (mut pending, mut after) = (Vec::new(), None);
+        Ok(self.list_pending().await?.approvals)
+    }
+
+    /// Returns what [`pending`](Self::pending) does, and the approvals that cannot be read, because their record
+    /// is damaged or their key is unknown. Their calls stay parked or are denied: nothing runs.
+    ///
+    /// # Errors
+    /// Fails if the store fails, or with [`Corrupt`](crate::store::StoreErrorKind::Corrupt) if it returns approvals
+    /// that were not requested.
+    pub async fn list_pending(&self) -> Result<PendingApprovals, StoreError> {
+        let page = self.list_all(ApprovalFilter::Pending).await?;
+        let (now, unreadable) = (page.now_ms, page.unreadable);
+        let approvals = page.approvals.into_iter().filter(|approval| !approval.is_expired(now));
+        let pending = PendingApprovals { approvals: approvals.collect(), unreadable };
+        if let Some(UnreadableApproval { position, error }) = pending.unreadable.first() {
+            let (count, scope, id) = (pending.unreadable.len(), &self.scope, &position.id);
+            tracing::warn!(
+                "{count} pending approvals of scope {scope:?} cannot be read; the first one is {id}: {error}"
+            );
+        }
+        Ok(pending)
+    }
+
+    /// Lists approvals on all pages, with the time of the last one.
+    pub(super) async fn list_all(
+        &self,
+        filter: ApprovalFilter<'_>,
+    ) -> Result<ApprovalPage, StoreError> {
+        let mut all = ApprovalPage::default();
+        let mut after = None;
         loop {
-            let list =
-                ApprovalList::new(&self.scope, ApprovalFilter::Pending).after(after.as_ref());
-            let page = self.store.list_approvals(list).await?;
-            after = page.approvals.last().map(ApprovalPosition::of);
-            let now = page.now_ms;
-            pending.extend(page.approvals.into_iter().filter(|approval| !approval.is_expired(now)));
-            if !page.more || after.is_none() {
-                return Ok(pending);
+            let page =
+                self.list(ApprovalList::new(&self.scope, filter).after(after.as_ref())).await?;
+            let reached = page.last();
+            all.now_ms = page.now_ms;
+            all.unreadable.extend(page.unreadable);
+            all.approvals.extend(page.approvals);
+            // A page that does not go on would be requested forever.
+            if !page.more || reached <= after {
+                return Ok(all);
             }
+            after = reached;
+        }
+    }
+
+    /// Lists approvals, and rejects those that were not requested: a decision applies to its own request only.
+    async fn list(&self, list: ApprovalList<'_>) -> Result<ApprovalPage, StoreError> {
+        let page = self.store.list_approvals(list).await?;
+        match page.approvals.iter().find(|approval| !list.contains(approval)) {
+            Some(foreign) => Err(StoreError::unrequested_approval(&foreign.request.id)),
+            None => Ok(page),
         }
     }
 
@@ -81,14 +132,18 @@ impl Approvals {
         id: &ApprovalId,
     ) -> Result<(Option<Approval>, u64), StoreError> {
         let list = ApprovalList::new(&self.scope, ApprovalFilter::Id(id)).limit(1);
-        let page = self.store.list_approvals(list).await?;
-        Ok((page.approvals.into_iter().next(), page.now_ms))
+        let page = self.list(list).await?;
+        match page.unreadable.into_iter().next() {
+            Some(unreadable) => Err(unreadable.error),
+            None => Ok((page.approvals.into_iter().next(), page.now_ms)),
+        }
     }
 
     /// Decides about a tool call and returns the approval with the decision. Only the first decision is
     /// accepted.
     ///
-    /// If [`Approval::is_parked`] is true, the conversation has to be [resumed](crate::approval::resume). Otherwise the
+    /// If [`Approval::is_parked`] is true, the conversation has to be [resumed](crate::approval::resume);
+    /// [`resumable`](Self::resumable) lists such conversations. Otherwise the
     /// run that made the request uses the decision, if it still waits; if it has just stopped waiting,
     /// [`TurnOutcome::approvals`](crate::TurnOutcome::approvals) of its turn has the decision.
     ///
@@ -106,13 +161,87 @@ impl Approvals {
         loop {
             let (stored, now) = self.read(id).await?;
             let stored = stored.ok_or_else(|| DecideError::NotFound(id.clone()))?;
-            let decided = stored.decide(decision.clone(), now).map_err(DecideError::Refused)?;
+            let decided = stored
+                .decide(decision.clone(), now)
+                .map_err(|refusal| RefusedDecision::new(&stored, refusal))?;
             if self.store.write_approval(ApprovalWrite::update(&decided)).await? {
                 return Ok(decided);
             }
             // Another change was stored meanwhile.
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Records that no run waits for the decisions about the calls of a session, and returns the number of approvals
+    /// that were changed. Call it for conversations whose host was killed while a run waited, so that they are
+    /// [resumable](Self::resumable) once a decision is made.
+    ///
+    /// If a run waits in fact, it uses the decision itself, as long as no other host resumes the conversation.
+    ///
+    /// # Errors
+    /// Fails if the store fails, or if an open approval of the session cannot be read.
+    pub async fn park(&self, session: &SessionId) -> Result<u64, StoreError> {
+        let mut count = 0;
+        for approval in self.list_all(ApprovalFilter::OpenOf(session)).await?.approvals {
+            count += u64::from(self.change(approval, &Approval::park).await?);
+        }
+        Ok(count)
+    }
+
+    /// Deletes all approvals of a session, in any state, and returns their number, for example after the session was
+    /// [deleted](crate::history::History::delete). If the conversation continues nevertheless, its calls are
+    /// asked about again.
+    ///
+    /// # Errors
+    /// Fails if the store fails. Some approvals may have been deleted.
+    pub async fn delete_session(&self, session: &SessionId) -> Result<u64, StoreError> {
+        self.delete(ApprovalSelection::Of(session)).await
+    }
+
+    /// Deletes approvals in batches, and returns their number.
+    pub(crate) async fn delete(&self, selection: ApprovalSelection<'_>) -> Result<u64, StoreError> {
+        let mut count: u64 = 0;
+        loop {
+            let deleted =
+                self.store.delete_approvals(&self.scope, selection, DELETED_TOGETHER).await?;
+            count = count.saturating_add(deleted);
+            if deleted < DELETED_TOGETHER as u64 {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Stores a change of an approval, and returns whether it still applied.
+    async fn change(
+        &self,
+        mut approval: Approval,
+        change: &(dyn Fn(&Approval) -> Option<Approval> + Sync),
+    ) -> Result<bool, StoreError> {
+        loop {
+            let Some(changed) = change(&approval) else { return Ok(false) };
+            if self.store.write_approval(ApprovalWrite::update(&changed)).await? {
+                return Ok(true);
+            }
+            // Another change was stored meanwhile.
+            tokio::task::yield_now().await;
+            match self.get(&approval.request.id).await? {
+                Some(stored) => approval = stored,
+                None => return Ok(false),
+            }
+        }
+    }
+
+    /// Records that open approvals of at least this age have expired, if they have, and returns the time on the clock of
+    /// the store.
+    pub(crate) async fn expire_before(&self, age_ms: u64) -> Result<u64, StoreError> {
+        let page = self.list_all(ApprovalFilter::Open).await?;
+        let now = page.now_ms;
+        for approval in page.approvals {
+            if age_ms == 0 || approval.request.requested_at_ms < now.saturating_sub(age_ms) {
+                self.change(approval, &|approval| approval.expire(now)).await?;
+            }
+        }
+        Ok(now)
     }
 
     /// Waits until an approval has another state than `known` and returns it: the decision, the start or the end
@@ -141,16 +270,64 @@ impl fmt::Debug for Approvals {
     }
 }
 
+/// The pending approvals of a scope, from [`Approvals::list_pending`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct PendingApprovals {
+    /// The approvals that have not expired, the oldest first.
+    pub approvals: Vec<Approval>,
+    /// Those that cannot be read, with their IDs and the reasons, including expired ones.
+    pub unreadable: Vec<UnreadableApproval>,
+}
+
 /// An error of [`Approvals::decide`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum DecideError {
     /// The scope has no approval with this ID.
     NotFound(ApprovalId),
     /// The approval does not accept a decision.
-    Refused(Refusal),
+    Refused(RefusedDecision),
     /// The store failed. The decision may have been stored.
     Store(StoreError),
+}
+
+/// A decision that an approval does not accept.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RefusedDecision {
+    /// The approval, as the store has it.
+    pub approval: Box<Approval>,
+    /// Why it does not accept the decision.
+    pub refusal: Refusal,
+}
+
+impl RefusedDecision {
+    pub(crate) fn new(approval: &Approval, refusal: Refusal) -> Self {
+        Self { approval: Box::new(approval.clone()), refusal }
+    }
+}
+
+impl fmt::Display for RefusedDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let request = &self.approval.request;
+        write!(f, "approval {} ({:?}): {}", request.id, request.tool_name, self.refusal)?;
+        if self.refusal != Refusal::Expired {
+            return Ok(());
+        }
+        if let Some(expiry) = request.expires_at_ms {
+            write!(f, " at {}", time::iso_seconds(expiry / 1000))?;
+        }
+        let help =
+            "let the agent issue the call again, or increase `ApprovalPolicy::expires_after`";
+        write!(f, "; help: {help}")
+    }
+}
+
+impl From<RefusedDecision> for DecideError {
+    fn from(refused: RefusedDecision) -> Self {
+        Self::Refused(refused)
+    }
 }
 
 impl From<StoreError> for DecideError {
@@ -168,9 +345,16 @@ impl fmt::Display for DecideError {
                     "no approval with the ID {id} exists in this scope; help: check the scope and the ID"
                 )
             }
-            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Refused(refused) => refused.fmt(f),
             Self::Store(error) => error.fmt(f),
         }
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for DecideError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -35,6 +35,8 @@ enum Found {
     Nothing {
         /// A call with the same input whose outcome is unknown.
         repeats: Option<ApprovalId>,
+        /// A request for the same call in another directory.
+        moved_from: Option<ApprovalId>,
     },
 }
 
@@ -50,8 +52,8 @@ impl Gate {
         let folder = call.transcript_path.as_deref().and_then(|path| Path::new(path).parent());
         let name = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
         let project = self.project.as_deref().map(str::to_owned).or(name);
-        let id = ApprovalId::derive(&session, &tool_use, &tool, &input);
         let cwd = call.cwd.map(PathBuf::from);
+        let id = ApprovalId::derive(&session, &tool_use, &tool, &input, cwd.as_deref());
         Some(Call { id, session, tool_use, tool, input, agent: call.agent_id, cwd, project })
     }
 
@@ -65,15 +67,20 @@ impl Gate {
         let _one_at_a_time = self.requests.lock().await;
         loop {
             let (own, now) = self.read(&call.id).await?;
-            let new = |repeats| self.new_request(call, now, expires_after, repeats);
+            let new = self.new_request(call, now, expires_after);
             let (approval, replaces) = match own {
-                Some(own) => match own.renew(new(None)) {
-                    Some(renewed) => (renewed, Some(own.version())),
-                    None => return Ok(own),
-                },
+                Some(own) => {
+                    self.check(call, &call.id, &own)?;
+                    match own.renew(new) {
+                        Some(renewed) => (renewed, Some(own.version())),
+                        None => return Ok(own),
+                    }
+                }
                 None => match self.find(call, epoch).await? {
                     Found::Usable(approval) => return Ok(*approval),
-                    Found::Nothing { repeats } => (Approval::new(new(repeats)), None),
+                    Found::Nothing { repeats, moved_from } => {
+                        (Approval::new(ApprovalRequest { repeats, moved_from, ..new }), None)
+                    }
                 },
             };
             let write = ApprovalWrite { approval: &approval, replaces, epoch: Some(epoch) };
@@ -90,7 +97,6 @@ impl Gate {
         call: &Call,
         now: u64,
         expires_after: Option<Duration>,
-        repeats: Option<ApprovalId>,
     ) -> ApprovalRequest {
         let expiry = |after: Duration| {
             now.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
@@ -107,13 +113,38 @@ impl Gate {
             agent_id: call.agent.clone(),
             requested_at_ms: now,
             expires_at_ms: expires_after.map(expiry),
-            repeats,
+            repeats: None,
+            moved_from: None,
         }
     }
 
-    /// Looks for an unused approval of another call with the same tool and input.
+    /// Rejects a record that is not the requested one, or is for another call. A store may be faulty or hostile, and
+    /// an approval is valid for exactly what its approver saw.
+    pub(super) fn check(
+        &self,
+        call: &Call,
+        id: &ApprovalId,
+        approval: &Approval,
+    ) -> Result<(), StoreError> {
+        let request = &approval.request;
+        let is_for_call = request.id == *id
+            && request.scope == self.approvals().scope()
+            && request.session_id == call.session
+            && request.is_for(&call.tool, &call.input)
+            && self.is_in_directory(call, request);
+        if is_for_call { Ok(()) } else { Err(StoreError::unrequested_approval(&request.id)) }
+    }
+
+    fn is_in_directory(&self, call: &Call, request: &ApprovalRequest) -> bool {
+        self.policy.is_same_directory(request.cwd.as_deref(), call.cwd.as_deref())
+    }
+
+    /// Looks for an unused approval of another call with the same tool and input, in the same directory.
     async fn find(&self, call: &Call, epoch: Epoch) -> Result<Found, StoreError> {
-        let is_same = |approval: &&Approval| approval.request.is_for(&call.tool, &call.input);
+        let is_call = |approval: &Approval| approval.request.is_for(&call.tool, &call.input);
+        let is_same = |approval: &&Approval| {
+            is_call(approval) && self.is_in_directory(call, &approval.request)
+        };
         let (reserved, mut repeats) = {
             let turn = lock(&self.turn);
             let lost = turn.lost.iter().chain(&turn.reported).find(is_same);
@@ -122,13 +153,18 @@ impl Gate {
                 lost.map(|lost| lost.request.id.clone()),
             )
         };
-        let mut pending = None;
+        let (mut pending, mut moved_from) = (None, None);
         let (open, now) = self.open(&call.session).await?;
         for approval in open {
+            if !is_same(&&approval) {
+                let is_moved = is_call(&approval)
+                    && approval.status != ApprovalStatus::Started
+                    && !approval.is_expired(now);
+                moved_from = is_moved.then(|| approval.request.id.clone()).or(moved_from);
+                continue;
+            }
             // An expired request is for the call that made it.
-            if !is_same(&&approval)
-                || self.replace(&approval, &|it| it.expire(now)).await?.is_some()
-            {
+            if self.replace(&approval, &|it| it.expire(now)).await?.is_some() {
                 continue;
             }
             match approval.status {
@@ -145,7 +181,7 @@ impl Gate {
         }
         Ok(match pending {
             Some(approval) => Found::Usable(Box::new(approval)),
-            None => Found::Nothing { repeats },
+            None => Found::Nothing { repeats, moved_from },
         })
     }
 }

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-use super::record::{Approval, ApprovalStatus};
+use super::record::Approval;
 use super::request::ApprovalId;
 use super::store::{
-    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStore, ApprovalWrite,
+    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection, ApprovalStore,
+    ApprovalWrite,
 };
 use crate::id::SessionId;
 use crate::lock::lock;
@@ -72,20 +73,8 @@ impl Table {
     }
 
     fn list(&self, list: &ApprovalList<'_>) -> ApprovalPage {
-        let is_listed = |approval: &&Approval| {
-            let ApprovalList { scope, filter, after, .. } = *list;
-            approval.request.scope == scope
-                && after.is_none_or(|after| ApprovalPosition::of(approval) > *after)
-                && match filter {
-                    ApprovalFilter::Id(id) => approval.request.id == *id,
-                    ApprovalFilter::OpenOf(session) => {
-                        approval.request.session_id == *session && approval.status.is_open()
-                    }
-                    ApprovalFilter::Pending => approval.status == ApprovalStatus::Pending,
-                }
-        };
         let mut page = ApprovalPage::new(Vec::new(), false, now_ms());
-        for approval in self.approvals.iter().filter(is_listed) {
+        for approval in self.approvals.iter().filter(|approval| list.contains(approval)) {
             if page.approvals.len() >= list.limit.max(1) {
                 page.more = true;
                 break;
@@ -93,6 +82,17 @@ impl Table {
             page.approvals.push(approval.clone());
         }
         page
+    }
+
+    fn delete(&mut self, scope: &str, selection: ApprovalSelection<'_>, limit: usize) -> u64 {
+        let mut count = 0;
+        self.approvals.retain(|approval| {
+            let is_selected = approval.request.scope == scope && selection.contains(approval);
+            let is_deleted = is_selected && count < limit as u64;
+            count += u64::from(is_deleted);
+            !is_deleted
+        });
+        count
     }
 }
 
@@ -134,6 +134,28 @@ impl ApprovalStore for MemoryStore {
                 }
                 changed.await;
             }
+        })
+    }
+
+    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+        // Created now, so that a change before the first poll wakes it.
+        let changed = self.approvals.changed.notified();
+        Box::pin(async move {
+            changed.await;
+            Ok(())
+        })
+    }
+
+    fn delete_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        selection: ApprovalSelection<'a>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(async move {
+            let count = lock(&self.approvals.table).delete(scope, selection, limit);
+            self.approvals.changed.notify_waiters();
+            Ok(count)
         })
     }
 }

@@ -4,10 +4,13 @@
 //! stored as an [`Approval`] in an [`ApprovalStore`], and the run waits for the decision. After
 //! [`park_after`](ApprovalPolicy::park_after) the conversation is parked: the turn ends with
 //! [pending approvals](crate::TurnOutcome::approvals), and no process is needed until the decision is made with
-//! [`Approvals::decide`]. [`resume`] continues the conversation, on any machine that can reach the transcript.
+//! [`Approvals::decide`]. [`Approvals::resumable`] lists the conversations that can continue, and [`resume`] continues the conversation, on any machine that can reach the transcript.
 //!
 //! The guide has a [chapter](crate::guide::approvals) with the guarantees.
 
+#[cfg(test)]
+mod call_tests;
+mod calls;
 mod decision;
 mod fields;
 mod gate;
@@ -17,6 +20,9 @@ mod memory;
 mod policy;
 mod record;
 mod request;
+mod resumable;
+#[cfg(test)]
+mod resumable_tests;
 mod resume;
 pub(crate) mod settle;
 mod store;
@@ -26,13 +32,15 @@ mod tests;
 pub(crate) mod texts;
 
 pub use decision::{Decision, Verdict};
-pub use inbox::{Approvals, DecideError};
+pub use inbox::{Approvals, DecideError, PendingApprovals, RefusedDecision};
 pub use policy::{ApprovalPolicy, ApprovalRule};
 pub use record::{Approval, ApprovalStatus, Refusal};
 pub use request::{ApprovalId, ApprovalRequest};
+pub use resumable::{Resumable, ResumableConversations, ResumableWatcher};
 pub use resume::resume;
 pub use store::{
-    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStore, ApprovalWrite,
+    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection, ApprovalStore,
+    ApprovalWrite, UnreadableApproval,
 };
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,13 +69,16 @@ pub struct ApprovalPolicy {
     decide: Option<Decide>,
     pub(super) expires_after: Option<Duration>,
     pub(super) park_after: Duration,
+    /// Directories of earlier hosts, and the same ones here.
+    directories: Vec<(PathBuf, PathBuf)>,
 }
 
 impl ApprovalPolicy {
     /// Requires an approval for every tool call.
     pub fn new(approvals: Approvals) -> Self {
         let (tools, decide, expires_after) = (None, None, None);
-        Self { approvals, tools, decide, expires_after, park_after: PARK_AFTER }
+        let (park_after, directories) = (PARK_AFTER, Vec::new());
+        Self { approvals, tools, decide, expires_after, park_after, directories }
     }
 
     /// Requires an approval for calls of these tools only. A name that ends with `*` stands for all names that begin
@@ -131,6 +135,34 @@ impl ApprovalPolicy {
         self
     }
 
+    /// Accepts approvals of calls below `approved` for calls below `here`, for a host that continues conversations of
+    /// another machine in another directory. Appends to earlier ones. Default: none.
+    ///
+    /// An approval is valid for the working directory that its approver saw. A call in another directory becomes a
+    /// new request, unless this option says that both directories are the same place.
+    ///
+    /// ```
+    /// use claude_agent_kit::approval::{ApprovalPolicy, Approvals};
+    /// use claude_agent_kit::store::MemoryStore;
+    ///
+    /// let policy = ApprovalPolicy::new(Approvals::new("tenant-1", MemoryStore::new()))
+    ///     .map_directory("/home/worker-1/checkout", "/mnt/worker-2/checkout");
+    /// ```
+    pub fn map_directory(mut self, approved: impl Into<PathBuf>, here: impl Into<PathBuf>) -> Self {
+        self.directories.push((approved.into(), here.into()));
+        self
+    }
+
+    /// Returns whether a call in the directory `here` runs where an approver allowed it.
+    pub(super) fn is_same_directory(&self, approved: Option<&Path>, here: Option<&Path>) -> bool {
+        let (Some(approved), Some(here)) = (approved, here) else { return approved == here };
+        let is_mapped = |(from, to): &(PathBuf, PathBuf)| {
+            let (from, to) = (approved.strip_prefix(from), here.strip_prefix(to));
+            from.is_ok() && from.ok() == to.ok()
+        };
+        approved == here || self.directories.iter().any(is_mapped)
+    }
+
     /// Returns the problem of a scope that no store accepts.
     pub(crate) fn problem(&self) -> Option<Problem> {
         let error = ProjectKey::new(self.approvals.scope(), "project").err()?;
@@ -161,6 +193,7 @@ impl fmt::Debug for ApprovalPolicy {
             .field("decide", &self.decide.is_some())
             .field("expires_after", &self.expires_after)
             .field("park_after", &self.park_after)
+            .field("directories", &self.directories)
             .finish()
     }
 }

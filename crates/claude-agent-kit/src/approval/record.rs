@@ -12,6 +12,12 @@ use crate::id::ToolUseId;
 use crate::json_object::JsonObject;
 use crate::store::Epoch;
 
+/// How long a decision can be used if its request has no expiry. A decision that the model does not use would otherwise
+/// stay open for ever.
+const DECISION_LIFETIME_DAYS: u64 = 30;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
 /// The state of an approval.
 ///
 /// ```text
@@ -171,11 +177,44 @@ impl Approval {
         }
     }
 
-    /// Returns whether the request has expired, on the clock of the store.
+    /// Returns whether the request has expired, on the clock of the store: its decision can no longer be made or used.
+    ///
+    /// A decision about a request without an [expiry](ApprovalRequest::expires_at_ms) expires 30 days after it was
+    /// made, if no call has used it.
     pub fn is_expired(&self, now_ms: u64) -> bool {
         match self.status {
-            ApprovalStatus::Pending | ApprovalStatus::Decided => self.request.is_expired(now_ms),
+            ApprovalStatus::Pending => self.request.is_expired(now_ms),
+            ApprovalStatus::Decided => {
+                self.request.is_expired(now_ms) || self.is_decision_outdated(now_ms)
+            }
             status => status == ApprovalStatus::Expired,
+        }
+    }
+
+    /// Returns whether the decision was not used for so long that it ends.
+    fn is_decision_outdated(&self, now_ms: u64) -> bool {
+        let decided_at = self.decided_at_ms.unwrap_or(self.request.requested_at_ms);
+        self.status == ApprovalStatus::Decided
+            && self.request.expires_at_ms.is_none()
+            && decided_at.saturating_add(DECISION_LIFETIME_DAYS * DAY_MS) <= now_ms
+    }
+
+    /// Returns whether a resume of the conversation has something to do because of this approval: it uses the decision,
+    /// or tells the model that the request expired.
+    pub(super) fn is_resumable(&self, now_ms: u64) -> bool {
+        self.is_parked
+            && match self.status {
+                ApprovalStatus::Pending => self.request.is_expired(now_ms),
+                ApprovalStatus::Decided => !self.is_decision_outdated(now_ms),
+                _ => false,
+            }
+    }
+
+    /// Returns whether a run may be alive that uses this approval: it waits for the decision, or its call runs.
+    pub(super) fn is_in_use(&self) -> bool {
+        match self.status {
+            ApprovalStatus::Pending | ApprovalStatus::Decided => !self.is_parked,
+            status => status == ApprovalStatus::Started,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Requests for the approval of a tool call.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claude_wire::id::{AgentId, SessionId, ToolUseId};
@@ -20,7 +20,8 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x1f0b_62d7_90a4_4a0e_b7c5_5d2e_3a4c_8f6
 
 /// The ID of an approval: a UUID that is derived from the session and the tool call.
 ///
-/// The same call of the same session always has the same ID; a call with another input has another one.
+/// The same call of the same session always has the same ID; a call with another input, or in another working
+/// directory, has another one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApprovalId(Arc<str>);
 
@@ -46,9 +47,11 @@ impl ApprovalId {
         tool_use: &ToolUseId,
         tool: &str,
         input: &Json,
+        cwd: Option<&Path>,
     ) -> Self {
+        let cwd = cwd.map(Path::to_string_lossy).unwrap_or_default();
         // JSON separates the parts unambiguously.
-        let parts = [session.as_str(), tool_use.as_str(), tool, &canonical(input)];
+        let parts = [session.as_str(), tool_use.as_str(), tool, &canonical(input), &cwd];
         let text = serde_json::to_string(&parts).unwrap_or_default();
         Self::of(Uuid::new_v5(&NAMESPACE, text.as_bytes()))
     }
@@ -130,7 +133,7 @@ pub struct ApprovalRequest {
     pub session_id: SessionId,
     /// The project under which a session store has the session.
     pub project: Option<String>,
-    /// The working directory of the CLI.
+    /// The directory in which the tool runs. The approval is valid for this directory only.
     pub cwd: Option<PathBuf>,
     /// The ID of the tool call.
     pub tool_use_id: ToolUseId,
@@ -146,6 +149,9 @@ pub struct ApprovalRequest {
     pub expires_at_ms: Option<u64>,
     /// An earlier approval of the same call whose outcome is unknown: the tool may have run already.
     pub repeats: Option<ApprovalId>,
+    /// An open approval of the same call in another working directory, which does not apply here: the model changed
+    /// the directory, or the conversation was moved.
+    pub moved_from: Option<ApprovalId>,
 }
 
 impl ApprovalRequest {
@@ -185,6 +191,7 @@ impl Serialize for ApprovalRequest {
         object.field("requested_at_ms", &self.requested_at_ms)?;
         object.optional("expires_at_ms", self.expires_at_ms.as_ref())?;
         object.optional("repeats", self.repeats.as_ref())?;
+        object.optional("moved_from", self.moved_from.as_ref())?;
         object.end()
     }
 }
@@ -205,6 +212,7 @@ impl<'de> Deserialize<'de> for ApprovalRequest {
             requested_at_ms: fields.required("requested_at_ms")?,
             expires_at_ms: fields.optional("expires_at_ms")?,
             repeats: fields.optional("repeats")?,
+            moved_from: fields.optional("moved_from")?,
         })
     }
 }

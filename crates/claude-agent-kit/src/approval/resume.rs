@@ -1,22 +1,21 @@
 //! Continues parked conversations.
 
+use super::record::ApprovalStatus;
+use super::settle::Settled;
 use crate::error::Result;
 use crate::options::Options;
 use crate::session::Session;
 use crate::tasks::BoxFuture;
 use crate::turn::TurnOutcome;
 
-/// The prompt that makes the model issue its calls again, if the CLI replays none. The model reads it.
-const CONTINUE: &str = "Decisions about the tool calls that were waiting for approval are available. Issue these calls again, unchanged.";
-
 /// Continues a parked conversation, and returns the outcome of its turn, which may be
 /// [parked](TurnOutcome::is_parked) again. Returns `None` if there is nothing to continue: the CLI has no deferred
-/// call, and no decision is unused. The CLI runs for this turn only.
+/// call, and no decision is unused. The CLI runs for this turn only, and until its agents in the background have
+/// ended, as after a query.
 ///
 /// The options are those of the first run, with [`Conversation::resume`](crate::Conversation::resume).
 ///
-/// The CLI replays the call that it deferred. If it deferred none, because all requests were made by subagents, a
-/// prompt asks the model to issue the calls again.
+/// [`Session::continue_parked`] returns the turn instead, to stream its messages.
 ///
 /// ```no_run
 /// use claude_agent_kit::approval::{self, ApprovalPolicy, Approvals};
@@ -48,21 +47,34 @@ pub async fn resume(options: impl Into<Options>) -> Result<Option<TurnOutcome>> 
 fn resume_boxed(options: Options) -> BoxFuture<'static, Result<Option<TurnOutcome>>> {
     Box::pin(async move {
         let session = Session::start(options).await?;
-        let turn = match session.replayed_turn().await? {
-            Some(turn) => Some(turn),
-            None if session.shared.handles.has_unused_decision().await? => {
-                Some(session.send(CONTINUE).await?)
-            }
-            None => None,
-        };
-        let outcome = match turn {
+        let mut outcome = match session.continue_parked().await? {
             Some(turn) => Some(turn.finish().await?),
             None => None,
         };
+        if let Some(outcome) = &mut outcome {
+            wait_for_agents(&session, outcome).await;
+        }
         // The turn has its outcome, whatever the end of the process is.
         if let Err(error) = session.stop().await {
             tracing::warn!("the session ended with an error: {error}");
         }
         Ok(outcome)
     })
+}
+
+/// Waits for agents in the background, as a query does: they may have started the approved calls.
+async fn wait_for_agents(session: &Session, outcome: &mut TurnOutcome) {
+    let handles = &session.shared.handles;
+    match handles.background_ceiling {
+        // The calls of an agent that takes longer have an unknown outcome.
+        Some(ceiling) => drop(tokio::time::timeout(ceiling, handles.idle()).await),
+        None => handles.idle().await,
+    }
+    if handles.is_unsettled() {
+        let Settled { approvals, warnings, .. } = handles.settle(Some(&outcome.result)).await;
+        // An unknown outcome is reported once.
+        outcome.approvals.retain(|approval| approval.status == ApprovalStatus::OutcomeUnknown);
+        outcome.approvals.extend(approvals);
+        outcome.warnings.extend(warnings);
+    }
 }

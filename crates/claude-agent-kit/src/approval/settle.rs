@@ -8,7 +8,7 @@ use super::record::{Approval, ApprovalStatus};
 use super::request::ApprovalId;
 use super::texts::settling_failed;
 use crate::lock::lock;
-use crate::store::StoreError;
+use crate::store::{Epoch, StoreError};
 use crate::warning::Warning;
 
 /// What a turn left behind.
@@ -30,7 +30,11 @@ impl Gate {
         is_stopping: bool,
     ) -> Settled {
         let mut settled = Settled::default();
-        let is_touched = lock(&self.turn).is_touched;
+        let is_touched = {
+            let mut turn = lock(&self.turn);
+            turn.is_unsettled = false;
+            turn.is_touched
+        };
         if let Some(session) = session.filter(|_| is_touched) {
             match self.settle_session(session, result, is_stopping).await {
                 Ok(approvals) => settled.approvals = approvals,
@@ -54,7 +58,9 @@ impl Gate {
         result: Option<&ResultMessage>,
         is_stopping: bool,
     ) -> Result<Vec<Approval>, StoreError> {
-        let epoch = self.epoch(session).await?;
+        let Some(epoch) = self.settling_epoch(session, is_stopping).await? else {
+            return self.unused(session).await;
+        };
         let (deferred, cancelled, unsent) = {
             let turn = lock(&self.turn);
             (turn.deferred.clone(), turn.cancelled.clone(), turn.unsent.clone())
@@ -63,6 +69,10 @@ impl Gate {
         let (mut unused, mut lost) = (Vec::new(), Vec::new());
         let (open, now) = self.open(session).await?;
         for approval in open {
+            // An agent in the background waits for the decision, or goes on without it.
+            if !is_stopping && lock(&self.calls).is_awaited(&approval.request.id) {
+                continue;
+            }
             let is_deferred = |(call, id): &(ToolUseId, ApprovalId)| {
                 *id == approval.request.id && kept.as_ref() != Some(call)
             };
@@ -85,7 +95,7 @@ impl Gate {
             let settled = |approval: &Approval| {
                 let ended = released(approval).or_else(|| approval.lose(epoch));
                 // The result of a run that is stopped does not say whether the tool ran.
-                let finish = || if is_stopping { None } else { approval.finish(epoch) };
+                let finish = || if is_stopping { None } else { self.finish(approval, epoch) };
                 let ended = ended.or_else(finish).or_else(|| approval.park());
                 // Requests of this turn expire at the resume, those of earlier ones now: perhaps no call asks again.
                 ended.or_else(|| approval.expire(now))
@@ -103,6 +113,75 @@ impl Gate {
         turn.cancelled.clear();
         turn.unsent.clear();
         Ok(unused)
+    }
+}
+
+impl Gate {
+    /// Returns the epoch with which the end of a turn is recorded. A run that ends and has not asked for approvals of
+    /// the session must not claim them: another host may have resumed the session, and would lose them.
+    async fn settling_epoch(
+        &self,
+        session: &SessionId,
+        is_stopping: bool,
+    ) -> Result<Option<Epoch>, StoreError> {
+        match self.known_epoch(session).await {
+            None if is_stopping => Ok(None),
+            None => self.epoch(session).await.map(Some),
+            known => Ok(known),
+        }
+    }
+
+    /// Returns the approvals that are pending or decided, without a change.
+    async fn unused(&self, session: &SessionId) -> Result<Vec<Approval>, StoreError> {
+        let (mut open, _) = self.open(session).await?;
+        open.retain(|it| matches!(it.status, ApprovalStatus::Pending | ApprovalStatus::Decided));
+        Ok(open)
+    }
+
+    /// Records the result of a call, unless it is still running, such as one of an agent in the background.
+    fn finish(&self, approval: &Approval, epoch: Epoch) -> Option<Approval> {
+        let is_running = |call: &ToolUseId| lock(&self.calls).is_running(call);
+        if approval.started_for.as_ref().is_some_and(is_running) {
+            return None;
+        }
+        approval.finish(epoch)
+    }
+
+    /// Records the results of calls whose agents have ended or go on, and that no run waits for the decisions about
+    /// the others.
+    pub(crate) async fn settle_agents(&self, session: &SessionId) {
+        if let Err(error) = self.settle_calls_of_agents(session).await {
+            tracing::warn!("the approvals of an agent could not be settled: {error}");
+            self.warn(settling_failed(&error));
+        }
+    }
+
+    async fn settle_calls_of_agents(&self, session: &SessionId) -> Result<(), StoreError> {
+        let epoch = self.epoch(session).await?;
+        let (open, _) = self.open(session).await?;
+        for approval in open {
+            self.replace(&approval, &|approval| self.settle_call_of_agent(approval, epoch)).await?;
+        }
+        Ok(())
+    }
+
+    fn settle_call_of_agent(&self, approval: &Approval, epoch: Epoch) -> Option<Approval> {
+        let id = &approval.request.id;
+        let finished = self.finish(approval, epoch);
+        if finished.is_some()
+            || approval.request.agent_id.is_none()
+            || lock(&self.calls).is_awaited(id)
+        {
+            return finished;
+        }
+        let is_cancelled = lock(&self.turn).cancelled.contains(id);
+        let withdrawn = if is_cancelled { approval.withdraw() } else { None };
+        withdrawn.or_else(|| approval.park())
+    }
+
+    /// Returns whether calls of agents have changed approvals since the turn was settled.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        lock(&self.turn).is_unsettled
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests of the gate to the approval store. Each is boxed, so that it is compiled once and not into all that
 //! await it.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use claude_wire::id::SessionId;
@@ -11,6 +12,7 @@ use super::record::{Approval, ApprovalStatus};
 use super::request::ApprovalId;
 use super::store::{ApprovalFilter, ApprovalList, ApprovalPosition, ApprovalWrite};
 use crate::lock::lock;
+use crate::store::upload::{APPROVAL_STORE, limited_in};
 use crate::store::{Epoch, StoreError, StoreFuture};
 
 /// How long a failing store is tried again before the call is denied.
@@ -23,6 +25,25 @@ pub(super) const RETRY_DELAY: Duration = Duration::from_millis(200);
 pub(super) const CONFLICT_DELAY: Duration = Duration::from_millis(5);
 
 impl Gate {
+    /// Claims the approvals of a session that this run resumes: a claim at the end of its turn could take them from a
+    /// host that has resumed the session since. If the store fails now, the first request claims them.
+    pub(crate) async fn claim(&self, session: Option<&SessionId>) {
+        let Some(session) = session else { return };
+        let mut epochs = self.epochs.lock().await;
+        let claim = self.store().claim_approvals(self.approvals().scope(), session);
+        match tokio::time::timeout(STORE_TIMEOUT, claim).await {
+            Ok(Ok(epoch)) => epochs.push((session.clone(), epoch)),
+            Ok(Err(error)) => tracing::debug!("the approvals could not be claimed: {error}"),
+            Err(_) => tracing::debug!("the approvals could not be claimed in time"),
+        }
+    }
+
+    /// Returns the epoch of this run for a session, if it was claimed.
+    pub(super) async fn known_epoch(&self, session: &SessionId) -> Option<Epoch> {
+        let epochs = self.epochs.lock().await;
+        epochs.iter().find(|(known, _)| known == session).map(|(_, epoch)| *epoch)
+    }
+
     /// Returns the epoch of this run for a session, which is claimed on its first request.
     pub(super) fn epoch<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Epoch> {
         Box::pin(async move {
@@ -31,7 +52,7 @@ impl Gate {
                 return Ok(*epoch);
             }
             let scope = self.approvals().scope();
-            let epoch = retry(&|| self.store().claim_approvals(scope, session)).await?;
+            let epoch = self.retry(&|| self.store().claim_approvals(scope, session)).await?;
             epochs.push((session.clone(), epoch));
             Ok(epoch)
         })
@@ -50,7 +71,7 @@ impl Gate {
 
     /// Writes an approval, and returns whether the stored one had the version before it.
     pub(super) fn write<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
-        Box::pin(async move { retry(&|| self.store().write_approval(write)).await })
+        Box::pin(async move { self.retry(&|| self.store().write_approval(write)).await })
     }
 
     /// Stores a change of an approval, unless it no longer applies.
@@ -81,7 +102,7 @@ impl Gate {
         &'a self,
         id: &'a ApprovalId,
     ) -> StoreFuture<'a, (Option<Approval>, u64)> {
-        Box::pin(async move { retry(&|| Box::pin(self.approvals().read(id))).await })
+        Box::pin(async move { self.retry(&|| Box::pin(self.approvals().read(id))).await })
     }
 
     /// Returns the open approvals of a session, and the time on the clock of the store.
@@ -95,7 +116,14 @@ impl Gate {
                 let filter = ApprovalFilter::OpenOf(session);
                 let list =
                     ApprovalList::new(self.approvals().scope(), filter).after(after.as_ref());
-                let page = retry(&|| self.store().list_approvals(list)).await?;
+                let page = self.retry(&|| self.store().list_approvals(list)).await?;
+                // An open request that cannot be read may be the one of this call.
+                if let Some(unreadable) = page.unreadable.into_iter().next() {
+                    return Err(unreadable.error);
+                }
+                if let Some(foreign) = page.approvals.iter().find(|it| !list.contains(it)) {
+                    return Err(StoreError::unrequested_approval(&foreign.request.id));
+                }
                 after = page.approvals.last().map(ApprovalPosition::of);
                 open.extend(page.approvals);
                 if !page.more || after.is_none() {
@@ -105,28 +133,38 @@ impl Gate {
         })
     }
 
-    /// Returns whether the session has a decision that no call has used.
+    /// Returns whether the session has a decision that no call has used. Requests that expired are recorded as such:
+    /// no call waits for them, and the conversation would be listed as resumable again and again.
     pub(crate) async fn has_unused_decision(
         &self,
         session: &SessionId,
     ) -> Result<bool, StoreError> {
         let (open, now) = self.open(session).await?;
-        let is_unused = |approval: &Approval| {
-            approval.status == ApprovalStatus::Decided && !approval.is_expired(now)
-        };
-        Ok(open.iter().any(is_unused))
+        let mut is_unused = false;
+        for approval in open {
+            let expired = self.replace(&approval, &|it| it.expire(now)).await?;
+            is_unused |= expired.is_none() && approval.status == ApprovalStatus::Decided;
+        }
+        Ok(is_unused)
     }
-}
 
-/// Tries a request again while the store is unavailable.
-async fn retry<'a, T>(request: &(dyn Fn() -> StoreFuture<'a, T> + Sync)) -> Result<T, StoreError> {
-    let deadline = Instant::now() + STORE_TIMEOUT;
-    loop {
-        match request().await {
-            Err(error) if error.is_retryable() && Instant::now() < deadline => {
-                tokio::time::sleep(RETRY_DELAY).await;
+    /// Tries a request again while the store is unavailable. A store that was unavailable for the whole time is not waited
+    /// for again until it responds: the outcome of the turn would be held up as long as its calls were.
+    async fn retry<'a, T: 'static>(
+        &self,
+        request: &(dyn Fn() -> StoreFuture<'a, T> + Sync),
+    ) -> Result<T, StoreError> {
+        let is_down = self.is_store_down.load(Ordering::Relaxed);
+        let deadline = Instant::now() + if is_down { Duration::ZERO } else { STORE_TIMEOUT };
+        loop {
+            // A request that never returns would hold up the call, and then the outcome of its turn.
+            let done = limited_in(APPROVAL_STORE, request()).await;
+            let is_unavailable = done.as_ref().err().is_some_and(StoreError::is_retryable);
+            if !is_unavailable || Instant::now() >= deadline {
+                self.is_store_down.store(is_unavailable, Ordering::Relaxed);
+                return done;
             }
-            done => return done,
+            tokio::time::sleep(RETRY_DELAY).await;
         }
     }
 }

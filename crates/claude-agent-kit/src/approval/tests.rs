@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use claude_wire::Json;
 use claude_wire::id::{RequestId, SessionId, ToolUseId};
+use claude_wire::message::ResultMessage;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use crate::hook::input::PreToolUseInput;
 use crate::session::SessionLink;
 use crate::store::{Epoch, MemoryStore, StoreError, StoreErrorKind, StoreFuture};
 
-const SESSION: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
+pub(super) const SESSION: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
 type Response = HookResponse<PreToolUseInput>;
 
@@ -28,7 +29,7 @@ fn input(command: &str) -> Json {
 fn request(call: &str, command: &str) -> ApprovalRequest {
     let (session, call) = (SessionId::from(SESSION), ToolUseId::from(call));
     ApprovalRequest {
-        id: ApprovalId::derive(&session, &call, "Bash", &input(command)),
+        id: ApprovalId::derive(&session, &call, "Bash", &input(command), None),
         scope: "t".to_owned(),
         session_id: session,
         project: None,
@@ -40,6 +41,24 @@ fn request(call: &str, command: &str) -> ApprovalRequest {
         requested_at_ms: 1,
         expires_at_ms: Some(100),
         repeats: None,
+        moved_from: None,
+    }
+}
+
+#[test]
+fn debug_of_a_failed_decision_is_its_text() {
+    let pending = Approval::new(request("c", "ls"));
+    let id = pending.request.id.clone();
+    let refused = RefusedDecision::new(&pending, Refusal::Expired);
+    for error in [
+        DecideError::NotFound(id.clone()),
+        DecideError::Refused(refused),
+        DecideError::Store(unavailable()),
+    ] {
+        let text = error.to_string();
+        assert_eq!(format!("{error:?}"), text);
+        let names_it = !matches!(error, DecideError::Store(_));
+        assert_eq!(text.contains(&id.to_string()), names_it, "{text}");
     }
 }
 
@@ -50,6 +69,7 @@ fn values_survive_serialization() {
     pending.request.cwd = Some("/srv".into());
     pending.request.agent_id = Some("a".into());
     pending.request.repeats = Some(pending.request.id.clone());
+    pending.request.moved_from = Some(pending.request.id.clone());
     let rule = crate::PermissionUpdate::allow("Bash", "ls");
     let allow = Decision::allow("ana").with_input(input("pwd")).with_permissions([rule]);
     let decided = pending.decide(allow, 5).unwrap();
@@ -77,7 +97,7 @@ fn unknown_states_and_verdicts_are_not_read_as_others() {
 fn ids_depend_on_the_call_and_not_on_the_order_of_keys() {
     let (session, call) = (SessionId::from(SESSION), ToolUseId::from("c"));
     let id = |tool: &str, text: &str| {
-        ApprovalId::derive(&session, &call, tool, &Json::from_text(text).unwrap())
+        ApprovalId::derive(&session, &call, tool, &Json::from_text(text).unwrap(), None)
     };
     let same = id("Bash", r#"{"a":1,"b":{"c":2,"d":3}}"#);
     assert_eq!(id("Bash", r#"{ "b": {"d":3, "c":2}, "a":1 }"#), same);
@@ -180,11 +200,22 @@ proptest! {
 
 /// A store that fails on request.
 #[derive(Clone, Default)]
-struct Flaky {
+pub(super) struct Flaky {
     inner: MemoryStore,
     /// Whether writes are stored and then reported as failed, once.
     loses_responses: Arc<AtomicBool>,
-    is_down: Arc<AtomicBool>,
+    pub(super) is_down: Arc<AtomicBool>,
+    /// Whether requests never return.
+    hangs: Arc<AtomicBool>,
+}
+
+impl Flaky {
+    async fn respond(&self) -> Result<(), StoreError> {
+        if self.hangs.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        if self.is_down.load(Ordering::SeqCst) { Err(unavailable()) } else { Ok(()) }
+    }
 }
 
 fn unavailable() -> StoreError {
@@ -197,14 +228,17 @@ impl ApprovalStore for Flaky {
         scope: &'a str,
         session: &'a SessionId,
     ) -> StoreFuture<'a, Epoch> {
-        self.inner.claim_approvals(scope, session)
+        Box::pin(async move {
+            if self.hangs.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            self.inner.claim_approvals(scope, session).await
+        })
     }
 
     fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move {
-            if self.is_down.load(Ordering::SeqCst) {
-                return Err(unavailable());
-            }
+            self.respond().await?;
             let written = self.inner.write_approval(write).await?;
             if self.loses_responses.swap(false, Ordering::SeqCst) {
                 return Err(unavailable());
@@ -214,14 +248,14 @@ impl ApprovalStore for Flaky {
     }
 
     fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
-        if self.is_down.load(Ordering::SeqCst) {
-            return Box::pin(async { Err(unavailable()) });
-        }
-        self.inner.list_approvals(list)
+        Box::pin(async move {
+            self.respond().await?;
+            self.inner.list_approvals(list).await
+        })
     }
 }
 
-fn call(id: &str, command: &str) -> PreToolUseInput {
+pub(super) fn call(id: &str, command: &str) -> PreToolUseInput {
     let call = json!({
         "hook_event_name": "PreToolUse", "session_id": SESSION, "tool_use_id": id, "tool_name": "Bash",
         "tool_input": {"command": command}, "cwd": "/srv", "prompt_id": "p",
@@ -230,24 +264,38 @@ fn call(id: &str, command: &str) -> PreToolUseInput {
     serde_json::from_value(call).unwrap()
 }
 
-fn context() -> (CallbackContext, CancelToken) {
+pub(super) fn context() -> (CallbackContext, CancelToken) {
     let cancel = CancelToken::new();
     let context =
         CallbackContext::new(RequestId::from("r"), cancel.clone(), SessionLink::default());
     (context, cancel)
 }
 
-fn gate(store: &(impl ApprovalStore + Clone)) -> (Gate, Approvals) {
+pub(super) fn gate(store: &(impl ApprovalStore + Clone)) -> (Gate, Approvals) {
     let approvals = Approvals::new("t", store.clone());
     let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::ZERO);
     (Gate::new(policy, None, false), approvals)
 }
 
-async fn ask(gate: &Gate, call: PreToolUseInput) -> Response {
+pub(super) async fn ask(gate: &Gate, call: PreToolUseInput) -> Response {
     gate.respond(call, context().0).await
 }
 
-async fn only_pending(approvals: &Approvals) -> Approval {
+/// Ends a turn: its result arrives, and its approvals are settled.
+pub(super) async fn end_turn(
+    gate: &Gate,
+    result: Option<&ResultMessage>,
+    is_stopping: bool,
+) -> settle::Settled {
+    observe(gate, &json!({"type": "result", "subtype": "success"}));
+    gate.settle(Some(&SESSION.into()), result, is_stopping).await
+}
+
+pub(super) fn observe(gate: &Gate, message: &serde_json::Value) -> Option<SessionId> {
+    gate.observe(&message.to_string().into())
+}
+
+pub(super) async fn only_pending(approvals: &Approvals) -> Approval {
     let pending = approvals.pending().await.unwrap();
     assert_eq!(pending.len(), 1, "{pending:?}");
     pending.into_iter().next().unwrap()
@@ -256,11 +304,11 @@ async fn only_pending(approvals: &Approvals) -> Approval {
 const HELD: &str = "not run: waiting for approval; issue it again unchanged";
 
 /// Returns the response for an approved call: with its input, which another hook may have changed.
-fn allowed(command: &str) -> Response {
+pub(super) fn allowed(command: &str) -> Response {
     Response::allow().updated_input(input(command))
 }
 
-fn held() -> Response {
+pub(super) fn held() -> Response {
     Response::deny(HELD)
 }
 
@@ -285,9 +333,35 @@ async fn a_decided_call_is_allowed_once_and_then_its_outcome_is_unknown() {
     // The model issues the call again: the new request names the earlier one.
     assert_eq!(ask(&third, call("d", "ls")).await, Response::defer());
     assert_eq!(only_pending(&approvals).await.request.repeats, Some(pending.request.id));
-    let settled = third.settle(Some(&SESSION.into()), None, false).await;
+    let settled = end_turn(&third, None, false).await;
     let unknown = settled.approvals.iter().filter(|it| it.status == ApprovalStatus::OutcomeUnknown);
     assert_eq!(unknown.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_takes_no_approvals_from_the_host_that_resumed_its_session() {
+    for is_claimed in [true, false] {
+        let store = MemoryStore::new();
+        let (asking, approvals) = gate(&store);
+        assert_eq!(ask(&asking, call("c", "ls")).await, Response::defer());
+        let pending = only_pending(&approvals).await;
+        approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap();
+        // The run was resumed, and its model called no tool.
+        let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::ZERO);
+        let idle = Gate::new(policy, None, true);
+        if is_claimed {
+            idle.claim(Some(&SESSION.into())).await;
+        }
+        let (owner, _) = gate(&store);
+        assert_eq!(ask(&owner, call("c", "ls")).await, allowed("ls"));
+        // A run that does not know yet that it was superseded, or that ends because of it.
+        end_turn(&idle, None, !is_claimed).await;
+        let approval = approvals.get(&pending.request.id).await.unwrap().unwrap();
+        assert_eq!(approval.status, ApprovalStatus::Started);
+        end_turn(&owner, None, false).await;
+        let approval = approvals.get(&pending.request.id).await.unwrap().unwrap();
+        assert_eq!(approval.status, ApprovalStatus::Finished);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,10 +376,10 @@ async fn of_two_hosts_one_uses_the_decision() {
     let responses = [ask(&second, call("c", "ls")).await, ask(&first, call("c", "ls")).await];
     assert_eq!(responses.iter().filter(|response| **response == allowed("ls")).count(), 1);
     // The end of the turn of the other host says nothing about the call.
-    first.settle(Some(&SESSION.into()), None, false).await;
+    end_turn(&first, None, false).await;
     let approval = approvals.get(&pending.request.id).await.unwrap().unwrap();
     assert_eq!(approval.status, ApprovalStatus::Started);
-    second.settle(Some(&SESSION.into()), None, false).await;
+    end_turn(&second, None, false).await;
     let approval = approvals.get(&pending.request.id).await.unwrap().unwrap();
     assert_eq!(approval.status, ApprovalStatus::Finished);
 }
@@ -352,7 +426,7 @@ async fn a_changed_call_is_a_request_of_its_own() {
     let (second, _) = gate(&store);
     assert_eq!(ask(&second, call("c", "rm -rf /")).await, Response::defer());
     assert_eq!(only_pending(&approvals).await.request.input, input("rm -rf /"));
-    let settled = second.settle(Some(&SESSION.into()), None, false).await;
+    let settled = end_turn(&second, None, false).await;
     let unused = settled.approvals.iter().filter(|it| it.status == ApprovalStatus::Decided);
     assert_eq!(unused.count(), 1);
 }
@@ -379,9 +453,36 @@ async fn a_call_is_denied_while_the_store_is_down() {
     let response = format!("{:?}", ask(&gate, call("c", "ls")).await);
     assert!(response.contains("the approval cannot be requested now"), "{response}");
     store.is_down.store(false, Ordering::SeqCst);
-    let settled = gate.settle(Some(&SESSION.into()), None, false).await;
+    let settled = end_turn(&gate, None, false).await;
     assert_eq!(settled.warnings[0].code(), crate::WarningCode::ApprovalFailed);
     assert!(approvals.pending().await.unwrap().is_empty());
+}
+
+/// No request of a call or of the end of a turn waits for a store that never responds.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_holds_up_neither_a_call_nor_the_end_of_a_turn() {
+    let limit = Duration::from_secs(300);
+    for is_claimed in [false, true] {
+        let store = Flaky::default();
+        let (gate, _) = gate(&store);
+        if is_claimed {
+            assert_eq!(ask(&gate, call("c", "ls")).await, Response::defer());
+        }
+        store.hangs.store(true, Ordering::SeqCst);
+        let asked = tokio::time::timeout(limit, ask(&gate, call("d", "rm"))).await;
+        let response = format!("{:?}", asked.expect("the call is held up"));
+        assert!(response.contains("the approval cannot be requested now"), "{response}");
+        let ended = tokio::time::timeout(limit, end_turn(&gate, None, false)).await;
+        let settled = ended.expect("the end of the turn is held up");
+        assert!(!settled.warnings.is_empty());
+        for warning in &settled.warnings {
+            assert_eq!(warning.code(), crate::WarningCode::ApprovalFailed);
+            let text = warning.to_string();
+            assert!(text.contains("the approval store did not respond within 15s"), "{text}");
+        }
+        store.hangs.store(false, Ordering::SeqCst);
+        assert!(end_turn(&gate, None, false).await.warnings.is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -403,11 +504,11 @@ async fn a_decision_during_the_wait_is_used_at_once() {
     let decided = approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap();
     assert!(!decided.is_parked);
     assert_eq!(asking.await.unwrap(), allowed("ls"));
-    let stopped = gate.settle(Some(&SESSION.into()), None, true).await;
+    let stopped = end_turn(&gate, None, true).await;
     assert!(stopped.approvals.is_empty());
     let started = approvals.get(&pending.request.id).await.unwrap().unwrap();
     assert_eq!(started.status, ApprovalStatus::Started, "the tool may not have run");
-    let settled = gate.settle(Some(&SESSION.into()), None, false).await;
+    let settled = end_turn(&gate, None, false).await;
     assert!(settled.approvals.is_empty());
     let finished = approvals.changed(&decided).await.unwrap().unwrap();
     assert_eq!(finished.status, ApprovalStatus::Finished);
@@ -422,7 +523,7 @@ async fn an_interrupted_wait_withdraws_the_request_unless_the_run_stops() {
         cancel.cancel();
         let response = format!("{:?}", gate.respond(call("c", "ls"), context).await);
         assert!(response.contains("interrupted"), "{response}");
-        let settled = gate.settle(Some(&SESSION.into()), None, is_stopping).await;
+        let settled = end_turn(&gate, None, is_stopping).await;
         assert_eq!(is_parked(&settled.approvals), is_stopping);
         assert_eq!(approvals.pending().await.unwrap().len(), usize::from(is_stopping));
         // If the CLI replays the call nevertheless, it is requested again.
@@ -550,11 +651,11 @@ async fn a_call_that_another_hook_defers_gives_its_decision_back() {
         "deferred_tool_use": {"id": "c", "name": "Bash", "input": {"command": "ls"}},
     }))
     .unwrap();
-    let settled = second.settle(Some(&SESSION.into()), Some(&result), false).await;
+    let settled = end_turn(&second, Some(&result), false).await;
     assert_eq!(settled.approvals.len(), 1);
     let (third, _) = gate(&store);
     assert_eq!(ask(&third, call("c", "ls")).await, allowed("ls"));
-    third.settle(Some(&SESSION.into()), None, false).await;
+    end_turn(&third, None, false).await;
     let approval = approvals.get(&decided.request.id).await.unwrap().unwrap();
     assert_eq!(approval.status, ApprovalStatus::Finished);
 }
@@ -582,7 +683,7 @@ async fn a_parked_request_is_not_parked_while_a_run_waits_for_it() {
     let store = MemoryStore::new();
     let (first, approvals) = gate(&store);
     assert_eq!(ask(&first, call("c", "ls")).await, Response::defer());
-    first.settle(Some(&SESSION.into()), None, true).await;
+    end_turn(&first, None, true).await;
     assert!(only_pending(&approvals).await.is_parked);
     let second = Arc::new(Gate::new(ApprovalPolicy::new(approvals.clone()), None, true));
     let asking = tokio::spawn(async move { ask(&second, call("c", "ls")).await });

@@ -42,8 +42,7 @@ pub(crate) fn policy_failed(tool: &str, error: &str) -> Warning {
 
 pub(crate) fn store_failed(tool: &str, error: &StoreError) -> Warning {
     let message = format!(
-        "the approval of a call of {tool:?} could not be requested, so the call was denied: {error}; help: check \
-         the approval store"
+        "cannot request approval for a {tool:?} call, so the call was denied: {error}; help: check the approval store"
     );
     Warning::new(WarningCode::ApprovalFailed, message)
 }

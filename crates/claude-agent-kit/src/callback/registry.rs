@@ -5,15 +5,16 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use claude_agent_core::session::{DeliveredPermissions, HookPlan, SessionLimits};
 use claude_wire::control::{
-    CanUseTool, CliControlRequest, CliRequest, HookCallback, HookMatcher, OnFailure,
+    CanUseTool, CliControlRequest, CliRequest, HookCallback, HookDenial, HookMatcher, OnFailure,
 };
 use claude_wire::id::CallbackId;
 use claude_wire::launch::Problem;
-use claude_wire::session::{DeliveredPermissions, HookDenial, HookPlan, SessionLimits};
 use claude_wire::{Json, Map, Number};
 
 use super::{BoxError, CallbackContext, CancelToken, IntoCallbackResult};
@@ -37,6 +38,8 @@ pub(crate) struct Registry {
     pub(crate) approvals: Option<ApprovalPolicy>,
     /// Holds these calls, in a run.
     gate: Option<Arc<Gate>>,
+    /// Whether the gate found that another host owns the session.
+    is_superseded: Arc<AtomicBool>,
     pub(crate) user: UserCallbacks,
     pub(crate) servers: Servers,
     /// The concurrency limit for messages to in-process servers; `None` for the default.
@@ -103,6 +106,7 @@ impl Default for Registry {
             on_ignored_fields: None,
             approvals: None,
             gate: None,
+            is_superseded: Arc::default(),
             user: UserCallbacks::default(),
             servers: Servers::default(),
             running_mcp: None,
@@ -151,12 +155,25 @@ impl Registry {
         let gate = Arc::new(Gate::new(self.approvals.clone()?, project, is_resumed));
         let registration = PreToolUse.timeout(gate.timeout()).fail_closed();
         let for_hook = gate.clone();
+        // Not shared with other runs of the same options.
+        self.is_superseded = Arc::default();
+        let is_superseded = self.is_superseded.clone();
         self.add_hook(registration, move |call, context| {
-            let gate = for_hook.clone();
-            async move { gate.respond(call, context).await }
+            let (gate, is_superseded) = (for_hook.clone(), is_superseded.clone());
+            async move {
+                let response = gate.respond(call, context).await;
+                // The gate ends the turn only if another host owns the session.
+                is_superseded.fetch_or(response.is_stop(), Ordering::Relaxed);
+                response
+            }
         });
         self.gate = Some(gate.clone());
         Some(gate)
+    }
+
+    /// Returns whether the gate found that another host owns the session.
+    pub(crate) fn is_superseded(&self) -> Arc<AtomicBool> {
+        self.is_superseded.clone()
     }
 
     /// Registers a function that is called when fields of a raw hook's response are left out. It must

@@ -347,7 +347,7 @@ fn call(line: &str) -> Call {
 /// Returns the first request of this subtype in a recording of the real CLI.
 fn recorded(scenario: &str, subtype: &str) -> (String, Call) {
     let path = format!(
-        "{}/../claude-wire/tests/corpus/2.1.325/{scenario}.wire",
+        "{}/../claude-wire/tests/corpus/2.1.326/{scenario}.wire",
         env!("CARGO_MANIFEST_DIR")
     );
     let recording = std::fs::read_to_string(path).unwrap();

@@ -74,7 +74,7 @@ fn name(windows: bool) -> &'static str {
 }
 
 /// Its arguments would be parsed by cmd.exe, which can execute parts of them.
-const BATCH: &str = "is a batch file, to which arguments cannot be passed safely";
+const BATCH: &str = "is a batch file, and passing arguments to it is not safe";
 
 fn explicit(path: &Path, source: &str, windows: bool) -> Result<PathBuf> {
     // A bare name would be resolved here and on PATH at the start, and a relative path would be another

@@ -85,6 +85,17 @@ impl VersionPolicy {
         })
     }
 
+    /// Checks a version that is known without asking the program.
+    ///
+    /// # Errors
+    /// [`UnsupportedCliVersion`](ErrorKind::UnsupportedCliVersion).
+    pub(crate) fn check_known(self, version: CliVersion) -> Result<()> {
+        if self.skip {
+            return Ok(());
+        }
+        judge(&Probe::Printed(version.to_string()), minimum(self.print_mode)).map(drop)
+    }
+
     fn judge(self, program: Program, probe: &Probe) -> Result<CheckedCli> {
         let error = match judge(probe, minimum(self.print_mode)) {
             Ok(version) => {
@@ -136,7 +147,7 @@ impl Cli {
     /// If the future is dropped, the process that it started is ended.
     pub async fn find(options: impl Into<Options>) -> Result<Self> {
         let options = options.into();
-        driver::require_runtime()?;
+        driver::require_timers()?;
         if options.host.transport.is_some() {
             let message = "no local CLI is used because `transport` is set";
             return Err(Error::new(ErrorKind::InvalidOptions, message)

@@ -1,6 +1,7 @@
 //! Parses and checks versions of the CLI.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::MINIMUM_FOR_PRINT_MODE;
 use crate::error::{Error, ErrorKind, Result};
@@ -56,8 +57,10 @@ impl fmt::Display for CliVersion {
 pub(crate) enum Probe {
     /// The output of the CLI.
     Printed(String),
-    /// Why there is no output.
+    /// Why there is no output, although the program ended.
     Failed(String),
+    /// The program printed no version within this time.
+    TimedOut(Duration),
 }
 
 /// Returns the version if it is at least `minimum`.
@@ -71,19 +74,27 @@ pub(crate) fn judge(probe: &Probe, minimum: CliVersion) -> Result<CliVersion> {
             Some(version) => return Err(too_old(version, minimum, text)),
             None => Error::new(
                 ErrorKind::UnknownCliVersion,
-                format!("no version in the output of `--version`: {:?}", shortened(text)),
+                format!("`--version` printed no version: {:?}", shortened(text)),
             )
             .with(|facts| facts.output = Some(shortened(text))),
         },
-        Probe::Failed(reason) => Error::new(
-            ErrorKind::VersionDetection,
-            format!("failed to detect the version of the CLI with `--version`: {reason}"),
-        ),
+        // The same program fails again.
+        Probe::Failed(reason) => undetected(reason).with(|facts| facts.is_permanent = true),
+        Probe::TimedOut(timeout) => {
+            undetected(&format!("no version was printed within {timeout:?}"))
+        }
     };
     Err(error.with_help(
         "check that the executable is `claude` and that it runs in a terminal, or accept an unknown \
          version with `VersionCheck::Permissive`",
     ))
+}
+
+fn undetected(reason: &str) -> Error {
+    Error::new(
+        ErrorKind::VersionDetection,
+        format!("failed to detect the version of the CLI with `--version`: {reason}"),
+    )
 }
 
 fn too_old(detected: CliVersion, minimum: CliVersion, output: &str) -> Error {
@@ -151,9 +162,24 @@ mod tests {
             (printed("1.9.9"), Some(ErrorKind::UnsupportedCliVersion)),
             (printed("?"), Some(ErrorKind::UnknownCliVersion)),
             (Probe::Failed("no".into()), Some(ErrorKind::VersionDetection)),
+            (Probe::TimedOut(Duration::from_secs(5)), Some(ErrorKind::VersionDetection)),
         ] {
             let kind = judge(&probe, minimum).err().map(|error| error.kind());
             assert_eq!(kind, expected, "{probe:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_timeout_of_the_probe_is_worth_a_retry() {
+        let minimum = CliVersion::new(2, 0, 0);
+        for (probe, is_retryable) in [
+            (Probe::TimedOut(Duration::from_secs(5)), true),
+            (Probe::Failed("nothing was printed (exit status: 1)".into()), false),
+            (Probe::Printed("?".into()), false),
+            (Probe::Printed("1.9.9".into()), false),
+        ] {
+            let error = judge(&probe, minimum).unwrap_err();
+            assert_eq!(error.is_retryable(), is_retryable, "{error}");
         }
     }
 

@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use claude_wire::Body;
 use claude_wire::message::{ApiMessage, StreamEvent, Usage};
-use claude_wire::session::Tokens;
+use claude_wire::{Body, Tokens};
 
 /// The number of recent responses that are distinguished by their IDs.
 const RECENT: usize = 64;

@@ -1,25 +1,34 @@
 //! Finds the probable cause of a failure, and what to do: first from stderr, then from the exit status
 //! and from whether anything was written to stdout.
 
-use claude_wire::session::{Exit, RunFailure};
+use claude_agent_core::session::RunFailure;
+use claude_wire::Exit;
 
 use super::Evidence;
 use super::login::is_login_error;
+use crate::options::MCP_IN_HANDSHAKE;
 
 /// What to do about a failure, and its probable cause if the summary of the failure does not name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Diagnosis {
     pub(super) cause: Option<String>,
     pub(super) help: String,
+    /// Whether the same run fails again until the user changes something.
+    pub(super) is_permanent: bool,
 }
 
 impl Diagnosis {
     fn new(cause: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { cause: Some(cause.into()), help: help.into() }
+        Self { cause: Some(cause.into()), help: help.into(), is_permanent: false }
     }
 
     fn without_cause(help: impl Into<String>) -> Self {
-        Self { cause: None, help: help.into() }
+        Self { cause: None, help: help.into(), is_permanent: false }
+    }
+
+    /// Marks a mistake in the options, the environment or the installation.
+    fn permanent(self) -> Self {
+        Self { is_permanent: true, ..self }
     }
 }
 
@@ -31,9 +40,11 @@ pub(super) fn diagnose(failure: &RunFailure, evidence: &Evidence) -> Diagnosis {
             "the CLI closed stdout without sending a result, so no further messages could arrive",
             "check stderr for the reason, and whether a wrapper closed stdout",
         )),
-        RunFailure::Process { exit, silent, .. } => or_from_stderr(from_exit(*exit, *silent)),
+        RunFailure::Process { exit, silent, .. } => {
+            or_from_stderr(from_exit(*exit, *silent, evidence))
+        }
         RunFailure::ExitedDuringInit(exit) => {
-            or_from_stderr(from_exit(*exit, evidence.nothing_on_stdout()))
+            or_from_stderr(from_exit(*exit, evidence.nothing_on_stdout(), evidence))
         }
         RunFailure::NonZeroExitAfterResult(_) => Diagnosis::new(
             "`strict_exit_status` makes this an error",
@@ -43,6 +54,12 @@ pub(super) fn diagnose(failure: &RunFailure, evidence: &Evidence) -> Diagnosis {
         RunFailure::InitializeRejected(_) => or_from_stderr(Diagnosis::without_cause(
             "correct the option that the CLI names, or update the CLI",
         )),
+        RunFailure::McpServersNotApplied => Diagnosis::new(
+            format!("CLIs before {MCP_IN_HANDSHAKE} ignore them"),
+            "update the CLI with `npm install -g @anthropic-ai/claude-code`, or pass the servers on the \
+             command line, which all users of the machine can read, with \
+             `mcp_delivery(McpDelivery::Arguments)`",
+        ),
         RunFailure::IdleTimeout => or_from_stderr(Diagnosis::new(
             "the API or a tool took too long, or the network connection was lost",
             "increase or remove `Timeouts::idle`",
@@ -74,8 +91,8 @@ fn from_silence(evidence: &Evidence) -> Diagnosis {
     if evidence.nothing_on_stdout() {
         Diagnosis::new(
             "the CLI wrote nothing to stdout",
-            "check that the program is `claude` and that no wrapper holds back its output; on a \
-             slow machine, increase `Timeouts::initialize`",
+            "check that the program is `claude` and that no wrapper holds back its output, with \
+             `claude_agent_kit::doctor(options).await`; on a slow machine, increase `Timeouts::initialize`",
         )
     } else {
         Diagnosis::new(
@@ -93,6 +110,10 @@ const OTHER_LIBC: &str = "the CLI was built for a different C library";
 
 const OTHER_PLATFORM: &str = "the CLI was built for a different platform";
 
+/// What GNU and BSD programs write that are not the CLI.
+const OTHER_PROGRAM: (&str, &str) =
+    ("the program is not the CLI", "set `cli_path` to the `claude` program");
+
 const DISK_FULL: (&str, &str) =
     ("the disk is full", "free space on the disks of the CLI's home and temporary directories");
 
@@ -104,7 +125,7 @@ pub(super) const NO_MESSAGE: &str = "No message found with message.uuid";
 
 /// Known texts on stderr in order of priority, with their cause and help. All parts of a row must occur
 /// in one line.
-const STDERR_TEXTS: [(&[&str], &str, &str); 17] = [
+const STDERR_TEXTS: [(&[&str], &str, &str); 19] = [
     (
         &["cannot be used with root/sudo privileges"],
         "the CLI does not allow root to bypass permissions",
@@ -114,8 +135,8 @@ const STDERR_TEXTS: [(&[&str], &str, &str); 17] = [
     (
         &[NO_CONVERSATION],
         "the session to resume was not found",
-        "resume it with the working directory and home directory of its first run, or start a new \
-         session",
+        "resume it with the config directory of its first run (`CLAUDE_CONFIG_DIR`, or the home \
+         directory), or start a new session",
     ),
     (
         &[NO_MESSAGE],
@@ -145,6 +166,8 @@ const STDERR_TEXTS: [(&[&str], &str, &str); 17] = [
     (&["ld-linux", "No such file"], OTHER_LIBC, OTHER_BUILD),
     (&["cannot execute binary file"], OTHER_PLATFORM, OTHER_BUILD),
     (&["xec format error"], OTHER_PLATFORM, OTHER_BUILD),
+    (&["unrecognized option", "--output-format"], OTHER_PROGRAM.0, OTHER_PROGRAM.1),
+    (&["illegal option"], OTHER_PROGRAM.0, OTHER_PROGRAM.1),
     (
         &["heap out of memory"],
         "the CLI ran out of memory",
@@ -154,24 +177,32 @@ const STDERR_TEXTS: [(&[&str], &str, &str); 17] = [
     (&["No space left"], DISK_FULL.0, DISK_FULL.1),
 ];
 
+/// The texts of [`STDERR_TEXTS`] whose cause may go away by itself.
+const TEMPORARY: [&str; 3] = ["heap out of memory", "ENOSPC", "No space left"];
+
 fn from_stderr(evidence: &Evidence) -> Option<Diagnosis> {
     let text: &str = &evidence.stderr_tail;
     let row = STDERR_TEXTS.iter().find(|(parts, ..)| {
         // In one line: parts of unrelated lines mean nothing together.
         text.lines().any(|line| parts.iter().all(|part| line.contains(part)))
     });
-    if let Some((_, cause, help)) = row {
-        return Some(Diagnosis::new(*cause, *help));
+    if let Some((parts, cause, help)) = row {
+        let diagnosis = Diagnosis::new(*cause, *help);
+        // Memory and disks may have room again later.
+        let is_temporary = TEMPORARY.iter().any(|text| parts.contains(text));
+        return Some(if is_temporary { diagnosis } else { diagnosis.permanent() });
     }
     let by_line = [not_a_session_id, missing_node, rejected_value];
-    by_line.iter().find_map(|find| text.lines().find_map(find)).or_else(|| {
+    let by_line = by_line.iter().find_map(|find| text.lines().find_map(find));
+    let diagnosis = by_line.or_else(|| {
         is_login_error(text).then(|| {
             Diagnosis::new(
                 "the CLI is not logged in, or its credentials were rejected",
                 "set `ANTHROPIC_API_KEY`, or run `claude` in a terminal and log in",
             )
         })
-    })
+    });
+    diagnosis.map(Diagnosis::permanent)
 }
 
 /// `Error: --resume requires a valid session ID … Provided value "x" is not a UUID`.
@@ -204,25 +235,53 @@ fn missing_node(line: &str) -> Option<Diagnosis> {
 fn rejected_value(line: &str) -> Option<Diagnosis> {
     let rest = line.trim().strip_prefix("error: option '")?;
     let flag = rest.split([' ', '\'']).next()?;
+    let option = flag.trim_start_matches('-').replace('-', "_");
     Some(Diagnosis::new(
         format!("the CLI rejected the value of `{flag}`"),
-        "pass a value that this version of the CLI accepts, or update the CLI",
+        format!(
+            "pass a value of the option `{option}` that this version of the CLI accepts, or update the \
+             CLI"
+        ),
     ))
 }
 
-/// The help for an exit that nothing explains.
-const UNEXPLAINED: &str = "check the last messages of the CLI and its stderr";
+/// Returns whether the CLI exited because it does not accept the value of an option.
+pub(super) fn rejects_a_value(evidence: &Evidence) -> bool {
+    evidence.stderr_tail.lines().any(|line| rejected_value(line).is_some())
+}
 
-fn from_exit(exit: Exit, silent: bool) -> Diagnosis {
-    match exit {
-        Exit::Code(code) => from_code(code, silent),
-        Exit::Signal(signal) => from_signal(signal)
-            .unwrap_or_else(|| Diagnosis::without_cause("check which process sent the signal")),
-        Exit::Unknown => Diagnosis::without_cause(UNEXPLAINED),
+/// The help for a start that failed.
+const RUN_DOCTOR: &str = "print `claude_agent_kit::doctor(options).await`, which checks the CLI, the options and \
+                          the environment, or run the CLI manually with the same options";
+
+/// The help for an exit that nothing explains.
+fn unexplained(evidence: &Evidence) -> String {
+    let help = "`Error::stderr_tail` has the last 64 KiB of stderr";
+    match &evidence.session_id {
+        Some(id) => format!("{help}; resume session {id} to continue"),
+        None => help.to_owned(),
     }
 }
 
-fn from_code(code: i32, silent: bool) -> Diagnosis {
+fn from_exit(exit: Exit, silent: bool, evidence: &Evidence) -> Diagnosis {
+    match exit {
+        Exit::Code(code) => from_code(code, silent, evidence),
+        Exit::Signal(signal) => from_signal(signal)
+            .unwrap_or_else(|| Diagnosis::without_cause("check which process sent the signal")),
+        Exit::Unknown => Diagnosis::without_cause(unexplained(evidence)),
+    }
+}
+
+fn from_code(code: i32, silent: bool, evidence: &Evidence) -> Diagnosis {
+    let diagnosis = describe_code(code, silent, evidence);
+    match (code, silent) {
+        // The program, its arguments or its configuration are wrong: it ended before it did anything.
+        (0..=2, true) | (126 | 127, _) => diagnosis.permanent(),
+        _ => diagnosis,
+    }
+}
+
+fn describe_code(code: i32, silent: bool, evidence: &Evidence) -> Diagnosis {
     match (code, silent) {
         (0, true) => Diagnosis::new(
             "the program may not be the CLI, or a wrapper does not pass on stdin and stdout",
@@ -233,10 +292,7 @@ fn from_code(code: i32, silent: bool) -> Diagnosis {
             "the CLI exited early, possibly because its stdin was closed",
             "check that nothing else closes the stdin of the CLI",
         ),
-        (1, true) => Diagnosis::new(
-            "the CLI exited during startup",
-            "run it manually with the same options and check its configuration files",
-        ),
+        (1, true) => Diagnosis::new("the CLI exited during startup", RUN_DOCTOR),
         (2, _) => Diagnosis::new(
             "the command line was rejected, possibly by a wrapper",
             "check how wrappers pass on the arguments, and update the CLI",
@@ -257,8 +313,8 @@ fn from_code(code: i32, silent: bool) -> Diagnosis {
                 "check which process sent the signal",
             )
         }),
-        (_, true) => Diagnosis::without_cause("run the CLI manually with the same options"),
-        (_, false) => Diagnosis::without_cause(UNEXPLAINED),
+        (_, true) => Diagnosis::without_cause(RUN_DOCTOR),
+        (_, false) => Diagnosis::without_cause(unexplained(evidence)),
     }
 }
 
@@ -310,7 +366,7 @@ mod tests {
             stdout_tail: stdout.to_owned(),
             ..Evidence::default()
         };
-        let Diagnosis { cause, help } = diagnose(failure, &evidence);
+        let Diagnosis { cause, help, .. } = diagnose(failure, &evidence);
         format!("{} -> {help}", cause.unwrap_or_default())
     }
 
@@ -409,6 +465,8 @@ mod tests {
             ("env: can't execute 'node': No such file or directory", "`node`", "Node.js"),
             ("sh: 1: exec: node: not found", "`node`", "Node.js"),
             ("bash: node: command not found", "`node`", "Node.js"),
+            ("/bin/cat: unrecognized option '--output-format'", "not the CLI", "`cli_path`"),
+            ("cat: illegal option -- -", "not the CLI", "`cli_path`"),
             ("FATAL ERROR: JavaScript heap out of memory", "memory", "memory"),
             ("Error: ENOSPC: write", "disk", "free space"),
             ("cat: write error: No space left on device", "disk", "free space"),

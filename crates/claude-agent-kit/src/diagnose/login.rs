@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn recordings_without_a_login_are_recognized() {
         let corpus =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325");
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.326");
         let mut missing = Vec::new();
         let mut all = 0;
         for entry in fs::read_dir(corpus).unwrap() {

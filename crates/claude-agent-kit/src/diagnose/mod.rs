@@ -14,8 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use claude_agent_core::session::RunFailure;
+use claude_wire::Exit;
 use claude_wire::id::SessionId;
-use claude_wire::session::{Exit, RunFailure};
 
 use self::diagnosis::{Diagnosis, NO_CONVERSATION, NO_MESSAGE};
 use crate::cli::CliVersion;
@@ -23,7 +24,7 @@ use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
 
 pub(crate) use self::rejection::rejection;
-pub(crate) use self::spawn::spawn_failed;
+pub(crate) use self::spawn::{spawn_failed, unusable_directory};
 pub(crate) use self::turn_failure::{retry_delay, turn_failure};
 
 /// What is known about a process.
@@ -75,6 +76,7 @@ pub(crate) fn failure(failure: &RunFailure, evidence: &Evidence) -> Error {
             facts.line = Some(masked(&last.line, &evidence.mask));
         }
         RunFailure::InitializeRejected(_)
+        | RunFailure::McpServersNotApplied
         | RunFailure::IdleTimeout
         | RunFailure::Superseded(_)
         | RunFailure::StoreFailed(_) => facts.exit = evidence.exit,
@@ -88,9 +90,17 @@ fn kind_of(failure: &RunFailure, evidence: &Evidence) -> ErrorKind {
         RunFailure::ExitedDuringInit(_) | RunFailure::InitializeTimeout(_) if missing => {
             ErrorKind::ConversationNotFound
         }
+        // Tools of a CLI that works may write the same text to stderr.
+        RunFailure::ExitedDuringInit(_) | RunFailure::Process { silent: true, .. }
+            if diagnosis::rejects_a_value(evidence) =>
+        {
+            ErrorKind::InvalidOptions
+        }
         RunFailure::ExitedDuringInit(_) => ErrorKind::ExitedDuringInit,
         RunFailure::InitializeTimeout(_) => ErrorKind::InitializeTimeout,
-        RunFailure::InitializeRejected(_) => ErrorKind::InitializeRejected,
+        RunFailure::InitializeRejected(_) | RunFailure::McpServersNotApplied => {
+            ErrorKind::InitializeRejected
+        }
         RunFailure::IdleTimeout => ErrorKind::IdleTimeout,
         RunFailure::LineTooLong(_) => ErrorKind::LineTooLong,
         RunFailure::TooManyMalformedLines(..) => ErrorKind::TooManyDecodeErrors,
@@ -125,6 +135,9 @@ fn summary(failure: &RunFailure, evidence: &Evidence) -> String {
         RunFailure::InitializeRejected(reason) => {
             let reason = evidence.mask.apply_limited(reason, TEXT_BYTES);
             format!("{cli} rejected the handshake: {}", shortened(&reason))
+        }
+        RunFailure::McpServersNotApplied => {
+            format!("{cli} did not confirm the MCP servers in the handshake")
         }
         RunFailure::IdleTimeout => {
             format!("{cli} sent nothing for longer than `Timeouts::idle` and was stopped")
@@ -165,7 +178,7 @@ fn build_error(
     diagnosis: Diagnosis,
     evidence: &Evidence,
 ) -> Error {
-    let Diagnosis { cause, help } = diagnosis;
+    let Diagnosis { cause, help, is_permanent } = diagnosis;
     let mut message = summary;
     if let Some(cause) = &cause {
         message = format!("{message}: {cause}");
@@ -181,6 +194,7 @@ fn build_error(
         facts.line = evidence.last_malformed_line.as_ref().map(|line| masked(line, &evidence.mask));
         facts.session_id.clone_from(&evidence.session_id);
         facts.detected = evidence.cli_version;
+        facts.is_permanent = is_permanent;
     })
 }
 
@@ -209,6 +223,7 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
         | RunFailure::InitializeRejected(_) => {}
         RunFailure::Process { silent: false, .. }
         | RunFailure::NonZeroExitAfterResult(_)
+        | RunFailure::McpServersNotApplied
         | RunFailure::IdleTimeout
         | RunFailure::LineTooLong(_)
         | RunFailure::TooManyMalformedLines(..)
@@ -230,7 +245,7 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
     let error = if evidence.extra_flags.iter().any(|extra| extra.trim_start_matches('-') == name) {
         Error::new(
             ErrorKind::InvalidOptions,
-            format!("{cli} does not support the flag `{flag}` of `extra_args`: {output}"),
+            format!("{cli} does not support the extra argument `{flag}`: {output}"),
         )
         .with_help("correct or remove the flag, or update the CLI")
     } else {
@@ -253,6 +268,7 @@ fn unknown_option(failure: &RunFailure, evidence: &Evidence) -> Option<Error> {
             | RunFailure::ExitedDuringInit(exit) => Some(*exit),
             RunFailure::InitializeTimeout(_)
             | RunFailure::InitializeRejected(_)
+            | RunFailure::McpServersNotApplied
             | RunFailure::IdleTimeout
             | RunFailure::LineTooLong(_)
             | RunFailure::TooManyMalformedLines(..)

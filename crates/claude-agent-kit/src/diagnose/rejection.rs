@@ -1,7 +1,7 @@
 //! Errors of operations.
 
+use claude_agent_core::session::Rejection;
 use claude_wire::control::ControlFailure;
-use claude_wire::session::Rejection;
 
 use super::{Evidence, TEXT_BYTES, describe_exit};
 use crate::error::{Error, ErrorKind};

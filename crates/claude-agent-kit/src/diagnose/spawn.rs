@@ -4,18 +4,43 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use crate::driver::incomplete_runtime;
 use crate::error::{Error, ErrorKind};
+use crate::transport::NoIo;
 
 /// Returns the error for a process that could not be started. The system often reports only "not found",
 /// whether the directory, the program or its interpreter is missing.
 pub(crate) fn spawn_failed(error: &io::Error, program: &Path, cwd: Option<&Path>) -> Error {
-    let (cause, help) = match cwd.and_then(|cwd| unusable_cwd(error, cwd)) {
-        Some(cause) => {
-            (cause, "set `cwd` to an existing directory, or omit it to use that of the host")
-        }
-        None => program_error(error, program),
-    };
+    let inner = error.get_ref();
+    if inner.and_then(|inner| inner.downcast_ref::<NoIo>()).is_some() {
+        return incomplete_runtime("I/O");
+    }
+    if let Some(error) = cwd.and_then(|cwd| unusable_directory(error, cwd)) {
+        return error;
+    }
+    let (cause, help) = program_error(error, program);
+    not_started(&cause, help).with(|facts| facts.is_permanent = !is_temporary(error, program))
+}
+
+/// Returns the error for a process that could not be started in its working directory, if that is the cause.
+pub(crate) fn unusable_directory(error: &io::Error, cwd: &Path) -> Option<Error> {
+    let cause = unusable_cwd(error, cwd)?;
+    let help = "set `cwd` to an existing directory, or omit it to use that of the host";
+    Some(not_started(&cause, help).with(|facts| facts.is_permanent = true))
+}
+
+fn not_started(cause: &str, help: &str) -> Error {
     Error::new(ErrorKind::SpawnFailed, format!("failed to start the CLI: {cause}")).with_help(help)
+}
+
+/// Returns whether the same program may start later: an update replaces it at this moment, or the system has no
+/// resources left.
+fn is_temporary(error: &io::Error, program: &Path) -> bool {
+    match error.kind() {
+        io::ErrorKind::NotFound => !program.exists(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ArgumentListTooLong => false,
+        _ => !is_exec_format_error(error),
+    }
 }
 
 /// Returns the problem with the working directory, if it is the cause.
@@ -148,7 +173,8 @@ mod tests {
     fn a_missing_working_directory_is_named_in_place_of_the_cli() {
         let folder = tempfile::tempdir().unwrap();
         let good = file(&folder, "good", b"#!/bin/sh\n", 0o755);
-        let text = spawn_error(&good, Some(&folder.path().join("no-such-directory")));
+        let missing = folder.path().join("no-such-directory");
+        let text = spawn_error(&good, Some(&missing));
         assert!(text.contains("no-such-directory` does not exist"), "{text}");
         assert!(!text.contains("good"), "{text}");
         let text = spawn_error(&good, Some(&good));
@@ -197,6 +223,15 @@ mod tests {
                 assert!(text.contains(part), "{code}: {text}");
             }
         }
+        for (code, is_retryable) in
+            [(7, false), (8, false), (11, true), (13, false), (24, true), (26, true)]
+        {
+            let error = spawn_failed(&io::Error::from_raw_os_error(code), &program, None);
+            assert_eq!(error.is_retryable(), is_retryable, "{error}");
+        }
+        let missing =
+            spawn_failed(&io::Error::from_raw_os_error(2), &program, Some(Path::new("/no/such")));
+        assert!(!missing.is_retryable(), "{missing}");
         // A missing directory does not cause a too long argument list.
         let error = io::Error::from_raw_os_error(7);
         let text = spawn_failed(&error, &program, Some(Path::new("/no/such"))).to_string();

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use claude_agent_core::session::Rejection;
 use claude_wire::control::{ControlOutcome, ControlResponse};
 use claude_wire::id::RequestId;
-use claude_wire::session::Rejection;
 
 use super::*;
 
@@ -114,6 +114,48 @@ fn unknown_flag_takes_precedence_over_other_diagnoses() {
 }
 
 #[test]
+fn a_rejected_value_is_an_options_error_that_names_the_option() {
+    let rejected = "error: option '--permission-mode <mode>' argument 'acceptEdit' is invalid.";
+    let exit = Exit::Code(1);
+    for cause in [
+        RunFailure::Process { exit, stopped: false, silent: true },
+        RunFailure::ExitedDuringInit(exit),
+    ] {
+        let error = failure(&cause, &evidence(rejected));
+        assert_eq!(error.kind(), ErrorKind::InvalidOptions, "{error}");
+        assert!(error.help().unwrap().contains("`permission_mode`"), "{error}");
+    }
+    // A tool of a CLI that works may write the same text.
+    let late = RunFailure::Process { exit, stopped: false, silent: false };
+    assert_eq!(failure(&late, &evidence(rejected)).kind(), ErrorKind::ProcessFailed);
+}
+
+#[test]
+fn only_failures_that_may_go_away_are_retryable() {
+    let silent = |exit| RunFailure::Process { exit, stopped: false, silent: true };
+    let is_retryable =
+        |cause: &RunFailure, stderr| failure(cause, &evidence(stderr)).is_retryable();
+    for (exit, stderr, expected) in [
+        (Exit::Code(0), "", false),
+        (Exit::Code(1), "", false),
+        (Exit::Code(2), "", false),
+        (Exit::Code(127), "", false),
+        (Exit::Code(1), "/bin/cat: unrecognized option '--output-format'", false),
+        (Exit::Code(1), "Invalid API key · Please run /login", false),
+        (Exit::Code(1), "/usr/bin/env: 'node': No such file or directory", false),
+        (Exit::Code(1), "Error: ENOSPC: write", true),
+        (Exit::Code(1), "FATAL ERROR: JavaScript heap out of memory", true),
+        (Exit::Code(3), "", true),
+        (Exit::Signal(9), "", true),
+    ] {
+        assert_eq!(is_retryable(&silent(exit), stderr), expected, "{exit:?} {stderr}");
+    }
+    // It worked before it failed.
+    let late = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    assert!(is_retryable(&late, ""));
+}
+
+#[test]
 fn unknown_extra_argument_is_an_options_error() {
     for name in ["no-such-flag", "--no-such-flag"] {
         for cause in startup_failures() {
@@ -122,7 +164,7 @@ fn unknown_extra_argument_is_an_options_error() {
             let error = failure(&cause, &seen);
             assert_eq!(error.kind(), ErrorKind::InvalidOptions);
             assert_eq!(error.flag(), Some("--no-such-flag"));
-            assert!(error.to_string().contains("`extra_args`"), "{error}");
+            assert!(error.to_string().contains("extra argument `--no-such-flag`"), "{error}");
         }
     }
     // An unrelated extra flag is not the cause.

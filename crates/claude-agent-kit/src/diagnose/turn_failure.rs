@@ -34,23 +34,35 @@ pub(crate) fn turn_failure(
         _ => summary(kind).to_owned(),
     };
     // The CLI's errors after an interrupt are internal diagnostics.
-    let message = if reason.is_empty() || kind == ErrorKind::Interrupted {
-        summary
-    } else {
-        format!("{summary}: {}", shortened(&reason))
+    let message = match kind {
+        ErrorKind::Interrupted => summary,
+        ErrorKind::TurnFailed if reason.is_empty() => format!("{summary}: {}", unexplained(result)),
+        _ if reason.is_empty() => summary,
+        _ => format!("{summary}: {}", shortened(&reason)),
     };
+    let retry_after = retry_delay.filter(|_| is_temporary(kind));
     let error = Error::new(kind, message).with(|facts| {
         facts.session_id.clone_from(&result.session_id);
         facts.output = Some(reason).filter(|reason| !reason.is_empty());
         let code = result.api_error_type.as_deref();
         facts.code = code.map(|code| mask.apply_limited(code, TEXT_BYTES).into_owned());
         facts.api_status = status;
-        facts.retry_after = retry_delay.filter(|_| is_temporary(kind));
+        facts.retry_after = retry_after;
     });
-    Some(match help(kind) {
+    Some(match help(kind, status, retry_after, result) {
         Some(help) => error.with_help(help),
         None => error,
     })
+}
+
+/// Describes a result that names no reason.
+fn unexplained(result: &ResultMessage) -> String {
+    match &result.subtype {
+        Some(subtype) if *subtype != ResultSubtype::Success => {
+            format!("the CLI reported `{}` without a reason", subtype.as_str())
+        }
+        _ => "the CLI reported an error without a reason".to_owned(),
+    }
 }
 
 /// Returns the delay before the next retry, if the message announces one.
@@ -91,6 +103,10 @@ fn kind(result: &ResultMessage, reason: &str) -> ErrorKind {
     if result.stop_reason == Some(StopReason::Refusal) {
         return ErrorKind::Refused;
     }
+    // The API refuses a prompt that is too long with status 400.
+    if result.terminal_reason == Some(TerminalReason::PromptTooLong) {
+        return ErrorKind::PromptTooLong;
+    }
     match (status(result), result.api_error_type.as_deref()) {
         (Some(429), _) | (_, Some("rate_limit_error")) => return ErrorKind::RateLimited,
         (Some(529), _) | (_, Some("overloaded_error")) => return ErrorKind::Overloaded,
@@ -102,11 +118,9 @@ fn kind(result: &ResultMessage, reason: &str) -> ErrorKind {
         Some(TerminalReason::AbortedStreaming | TerminalReason::AbortedTools) => {
             ErrorKind::Interrupted
         }
-        Some(
-            TerminalReason::BlockingLimit
-            | TerminalReason::PromptTooLong
-            | TerminalReason::RapidRefillBreaker,
-        ) => ErrorKind::PromptTooLong,
+        Some(TerminalReason::BlockingLimit | TerminalReason::RapidRefillBreaker) => {
+            ErrorKind::PromptTooLong
+        }
         Some(TerminalReason::ApiError) => ErrorKind::ApiError,
         _ => ErrorKind::TurnFailed,
     }
@@ -134,22 +148,46 @@ fn summary(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn help(kind: ErrorKind) -> Option<&'static str> {
-    Some(match kind {
+fn help(
+    kind: ErrorKind,
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+    result: &ResultMessage,
+) -> Option<String> {
+    let retry = match retry_after {
+        Some(delay) => format!("try again in {delay:?} (`Error::retry_after`)"),
+        None => "try again later".to_owned(),
+    };
+    let help = match kind {
+        ErrorKind::RateLimited => return Some(retry),
+        ErrorKind::Overloaded => return Some(format!("{retry}, or set `fallback_model`")),
+        ErrorKind::ApiError if status.is_none_or(|status| status >= 500 || status == 408) => {
+            return Some(format!(
+                "{retry}; if the error persists, check https://status.claude.com"
+            ));
+        }
+        ErrorKind::ApiError => "correct what the API rejected: the options, or the prompt",
+        ErrorKind::TurnFailed => {
+            let help = "inspect the result of the turn";
+            return Some(match &result.session_id {
+                Some(id) => format!("{help}, or resume session {id}"),
+                None => help.to_owned(),
+            });
+        }
         ErrorKind::LoginMissing => {
             "set `ANTHROPIC_API_KEY`, or run `claude` in a terminal and log in"
         }
         ErrorKind::ConversationNotFound => {
-            "resume it with the working directory and home directory of its first run"
+            "resume it with the config directory of its first run (`CLAUDE_CONFIG_DIR`, or the home directory)"
         }
         ErrorKind::MaxTurns => "increase `max_turns`, or resume the conversation",
         ErrorKind::BudgetExceeded => "increase `max_budget_usd`, or resume the conversation",
-        ErrorKind::RateLimited | ErrorKind::Overloaded => "try again later",
         ErrorKind::ModelNotFound => "check the option `model`",
         ErrorKind::NoStructuredOutput => "simplify the schema, or try again",
         ErrorKind::PromptTooLong => "shorten the prompt, or send `/compact` first",
         _ => return None,
-    })
+    };
+    Some(help.to_owned())
 }
 
 #[cfg(test)]
@@ -171,7 +209,7 @@ mod tests {
     /// Returns the failures in all recordings of the real CLI, by recording.
     fn recorded() -> BTreeMap<String, Error> {
         let corpus =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325");
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.326");
         let mut failures = BTreeMap::new();
         for entry in fs::read_dir(corpus).unwrap() {
             let path = entry.unwrap().path();
@@ -208,6 +246,7 @@ mod tests {
             ("max_budget", ErrorKind::BudgetExceeded, "Reached maximum budget ($0.01)"),
             ("max_turns", ErrorKind::MaxTurns, "Reached maximum number of turns (1)"),
             ("missing_key", ErrorKind::LoginMissing, "Not logged in"),
+            ("prompt_too_long", ErrorKind::PromptTooLong, "Prompt is too long"),
             ("refusal", ErrorKind::Refused, "safeguards flagged this message"),
             ("resume_missing", ErrorKind::ConversationNotFound, "No conversation found"),
         ] {
@@ -228,6 +267,10 @@ mod tests {
             (json!({"api_error_type": "rate_limit_error"}), ErrorKind::RateLimited),
             (json!({"terminal_reason": "blocking_limit"}), ErrorKind::PromptTooLong),
             (json!({"terminal_reason": "prompt_too_long"}), ErrorKind::PromptTooLong),
+            (
+                json!({"terminal_reason": "prompt_too_long", "api_error_status": 400}),
+                ErrorKind::PromptTooLong,
+            ),
             (json!({"api_error_status": 529}), ErrorKind::Overloaded),
             (json!({"api_error_status": 404}), ErrorKind::ModelNotFound),
             (json!({"api_error_status": 503}), ErrorKind::ApiError),

@@ -159,7 +159,7 @@ async fn check_cli(options: &Options, prepared: Option<&Prepared>, findings: &mu
         let what = "not checked because the options are invalid";
         return findings.push(Finding::warning(Check::Version, what, "correct the options first"));
     };
-    if let Err(error) = driver::require_runtime() {
+    if let Err(error) = driver::require_timers() {
         return findings.push(error_finding(Check::Version, &error));
     }
     let launch = match driver::launch(options, prepared).await {

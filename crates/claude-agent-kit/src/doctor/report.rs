@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::visible::VisibleMessage;
+
 /// The findings of a check. Displays one line for each finding.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -89,9 +91,9 @@ impl fmt::Display for Finding {
             Level::Warning => "warning",
             Level::Problem => "PROBLEM",
         };
-        write!(f, "{level:<8}{}: {}", self.check, self.what)?;
+        write!(f, "{level:<8}{}: {}", self.check, VisibleMessage(&self.what))?;
         match &self.help {
-            Some(help) => write!(f, "; help: {help}"),
+            Some(help) => write!(f, "; help: {}", VisibleMessage(help)),
             None => Ok(()),
         }
     }

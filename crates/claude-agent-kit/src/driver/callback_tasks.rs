@@ -3,12 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use claude_agent_core::session::{CallbackKey, CallbackOutcome, Event};
 use claude_wire::control::{CliControlRequest, CliRequest};
-use claude_wire::session::{CallbackKey, CallbackOutcome, Event};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
@@ -25,6 +26,9 @@ use crate::warning::{Warning, WarningCode};
 
 /// A callback that holds its thread for longer than this is reported.
 const BLOCKED: Duration = Duration::from_secs(1);
+
+/// Why a run ends whose approvals belong to another host.
+pub(crate) const APPROVALS_CLAIMED: &str = "another host has claimed its approvals";
 
 /// The registered callbacks of a run, and the running ones.
 pub(crate) struct CallbackTasks {
@@ -71,7 +75,8 @@ impl CallbackTasks {
         origin: PermissionOrigin,
     ) {
         let what = kind_of(&request.request);
-        let report = CompletionGuard { key, commands: self.commands.clone(), is_done: false };
+        let (commands, is_superseded) = (self.commands.clone(), self.registry.is_superseded());
+        let report = CompletionGuard { key, commands, is_superseded, is_done: false };
         let cancel = CancelToken::new();
         let session = self.session.clone();
         let call = Call { request, line, origin, session, cancel: cancel.clone() };
@@ -235,6 +240,8 @@ fn outcome(result: CallResult) -> CallbackOutcome {
 struct CompletionGuard {
     key: CallbackKey,
     commands: CommandSender,
+    /// Whether a callback found that another host owns the session.
+    is_superseded: Arc<AtomicBool>,
     is_done: bool,
 }
 
@@ -247,6 +254,10 @@ impl CompletionGuard {
         self.is_done = true;
         // Without a driver there is no one to respond to the CLI.
         let _ = self.commands.send(Event::CallbackDone { key: self.key, outcome });
+        // After the response, which denies the call.
+        if self.is_superseded.load(Ordering::Relaxed) {
+            let _ = self.commands.send(Event::Superseded(APPROVALS_CLAIMED.to_owned()));
+        }
     }
 }
 

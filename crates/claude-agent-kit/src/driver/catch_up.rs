@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use claude_wire::session::{CatchUp, MirrorFile};
+use claude_agent_core::session::{CatchUp, MirrorFile};
 
 use super::mirror::{MirrorState, Shared};
 use crate::store::{LocalFile, StoreError, Subpath};
@@ -49,7 +49,7 @@ impl Shared {
         &self,
         state: &mut MirrorState,
         file: &MirrorFile,
-    ) -> Result<usize, StoreError> {
+    ) -> Result<u64, StoreError> {
         let file = LocalFile {
             key: self.key(&file.session)?,
             subpath: file.subpath.as_deref().map(Subpath::new).transpose()?,

@@ -3,7 +3,7 @@
 use std::io;
 use std::task::{Context, Poll};
 
-use claude_wire::session::Exit;
+use claude_wire::Exit;
 
 use crate::transport::Running;
 

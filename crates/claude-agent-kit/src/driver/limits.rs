@@ -1,7 +1,8 @@
-//! Converts options into the limits of the session machine.
+//! Converts options into the limits of the session machine and the backlog.
 
-use claude_wire::session::{BacklogLimits, QueryLimits, SessionLimits};
+use claude_agent_core::session::{QueryLimits, SessionLimits};
 
+use crate::backlog::BacklogLimits;
 use crate::options::{Background, Options, Prepared};
 
 pub(super) fn session(options: &Options, prepared: &Prepared) -> SessionLimits {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use claude_wire::session::{
+use claude_agent_core::session::{
     AppendFailure, BatchNumber, CatchUp, Event, MirrorBatch, MirrorSession,
 };
 use tokio::runtime::Handle;
@@ -163,9 +163,11 @@ impl Shared {
         let mut state = self.state.lock().await;
         state.begin_catch_up();
         let sending = self.target.send_folder(&mut state.sessions, folder);
+        let mut is_stored = false;
+        let sending = async { sending.await.map(|sent| is_stored = !sent.is_orphaned) };
         let sent = tokio::time::timeout(FINISH_TIMEOUT, catch_panics(Box::pin(sending))).await;
-        let sent = sent.unwrap_or_else(|_| Err(upload::timed_out()));
-        sent.inspect_err(|error| tracing::debug!("the store failed: {error}")).is_ok()
+        let sent = sent.unwrap_or_else(|_| Err(upload::timed_out(upload::SESSION_STORE)));
+        sent.inspect_err(|error| tracing::debug!("the store failed: {error}")).is_ok() && is_stored
     }
 
     fn prepare(&self, batch: &MirrorBatch) -> Result<Batch, StoreError> {
@@ -197,14 +199,17 @@ impl Shared {
                 empty.insert(entries)
             }
         };
-        summary.append(store, &batch.key, epoch, entries).await?;
+        let appended = summary.append(store, &batch.key, epoch, entries).await?;
+        self.target.acknowledge(&batch.key, entries, &appended);
         *slot = None;
         Ok(())
     }
 }
 
 pub(crate) fn panicked() -> StoreError {
-    StoreError::new(StoreErrorKind::Rejected, "the store panicked")
+    let message = "the `SessionStore` panicked while it stored entries; help: fix the store: the panic message is in \
+                   the stderr of this process; the entries stay in the local transcript";
+    StoreError::new(StoreErrorKind::Rejected, message)
 }
 
 /// Turns a panic of the store into an error.

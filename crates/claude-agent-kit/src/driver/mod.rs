@@ -5,6 +5,7 @@
 
 pub(crate) mod callback_tasks;
 pub(crate) mod catch_up;
+pub(crate) mod connect;
 mod exit_watch;
 mod limits;
 pub(crate) mod mirror;
@@ -24,23 +25,28 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
+use claude_agent_core::session::{Effect, Event, Machine, RunCost, RunEnd};
 use claude_wire::control::HostRequest;
-use claude_wire::launch;
-use claude_wire::session::{Effect, Event, Exit, Machine, RunCost, RunEnd};
-use claude_wire::{Frame, Framer};
+use claude_wire::{Exit, Frame, Framer, launch};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::runtime::Handle;
 
-pub(crate) use start::{Handles, RunGuard, RunKind, launch, require_runtime, start};
+pub(crate) use start::{
+    Handles, RunGuard, RunKind, incomplete_runtime, launch, require_runtime, require_timers, start,
+};
 pub(crate) use warning_sink::WarningSink;
 
+use crate::approval::Gate;
 use crate::commands::{Command, CommandReceiver, ReplySender};
 use crate::diagnose::Evidence;
 use crate::feed::{Feed, LineMarks, Piece};
 use crate::id_map::IdMap;
 use crate::lock::lock;
 use crate::permission::PermissionOrigin;
-use crate::session::ReplayedTurn;
 use crate::session::events::EventLog;
+use crate::session::{ReplayedTurn, SessionState};
+use crate::tasks;
 use crate::transport::Running;
 use crate::warning::{Warning, WarningCode};
 use callback_tasks::CallbackTasks;
@@ -84,6 +90,8 @@ pub(crate) struct Driver {
     stored: Arc<Mutex<Option<bool>>>,
     /// Appends to the store; `None` without one.
     mirror: Option<MirrorTasks>,
+    /// Holds tool calls that need approval, and learns from messages which of them have ended.
+    gate: Option<Arc<Gate>>,
     /// Facts for error messages that the machine does not have.
     evidence: Evidence,
 }
@@ -216,6 +224,9 @@ impl Driver {
     fn process_lines(&mut self) {
         let now = self.clock.now();
         while let Some(frame) = self.framer.next_frame() {
+            if let Frame::Line(line) = &frame {
+                self.observe_calls(line);
+            }
             self.machine.handle(line_event(frame), now);
         }
         // Endless output must not delay deadlines.
@@ -247,6 +258,7 @@ impl Driver {
                 Effect::Write(bytes) => self.stdin.write(bytes),
                 Effect::CloseStdin => self.stdin.close(),
                 Effect::Terminate => self.child.terminate(),
+                Effect::TerminateAtOnce => self.child.end_at_once(),
                 Effect::Kill => self.child.kill(),
                 Effect::Complete(waiter, settled) => self.settle(waiter, settled),
                 Effect::State(state) => self.publish_state(state),
@@ -268,6 +280,7 @@ impl Driver {
                     self.turns.begin(&id, &self.feed);
                 }
                 Effect::ReplayStarted(id) => self.start_replay(id),
+                Effect::NoReplay => self.rule_out_replay(),
                 Effect::TurnEnded(id, how) => {
                     self.flush_batch();
                     self.turns.finish(&id, how, &self.feed);
@@ -281,11 +294,25 @@ impl Driver {
         if any {
             self.flush_batch();
         }
+        self.events.set_idle(self.machine.is_idle());
         None
     }
 }
 
 impl Driver {
+    /// Passes a line to the gate. The approvals of agents are settled here, because no turn may end after them.
+    fn observe_calls(&self, line: &Bytes) {
+        let Some(gate) = &self.gate else { return };
+        let Some(session) = gate.observe(line) else { return };
+        // The results of a run that is being stopped do not say whether the tools ran.
+        if !matches!(self.events.state(), SessionState::Running) {
+            return;
+        }
+        let gate = gate.clone();
+        let settle = Box::pin(async move { gate.settle_agents(&session).await });
+        drop(tasks::spawn(&Handle::current(), tracing::Span::current(), settle));
+    }
+
     fn with_mirror(&mut self, act: impl FnOnce(&mut MirrorTasks)) {
         if let Some(mirror) = &mut self.mirror {
             act(mirror);

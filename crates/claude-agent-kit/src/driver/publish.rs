@@ -1,10 +1,11 @@
 //! Publishes messages, warnings, states, replies and the end of a run to the host.
 
 use bytes::Bytes;
-use claude_wire::id::{MessageId, RequestId, SessionId};
-use claude_wire::session::{
-    Completion, Exit, Rejection, RunCost, RunEnd, RunFailure, RunState, Waiter,
+use claude_agent_core::session::{
+    Completion, Rejection, RunCost, RunEnd, RunFailure, RunState, Waiter,
 };
+use claude_wire::Exit;
+use claude_wire::id::{MessageId, RequestId, SessionId};
 
 use super::Driver;
 use crate::commands::{Reply, ReplySender};
@@ -51,6 +52,13 @@ impl Driver {
         slot.start();
         replay.offer(slot.detached(self.feed.clone(), self.warnings.clone()));
         self.turns.add(slot);
+    }
+
+    /// Tells the host that the CLI replays nothing.
+    pub(super) fn rule_out_replay(&self) {
+        if let Some(replay) = self.replay.upgrade() {
+            replay.rule_out();
+        }
     }
 
     pub(super) fn warn(&mut self, warning: Warning) {
@@ -163,6 +171,7 @@ impl Driver {
         self.events.add(state);
         self.feed.end(over);
         self.turns.end_all(&self.feed);
+        self.rule_out_replay();
     }
 }
 

@@ -1,18 +1,19 @@
 //! Starts a CLI and its driver from options.
 
 use std::future::poll_fn;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use claude_agent_core::session::{Event, Machine, OutgoingMessage, Plan, RunCost, RunMode};
 use claude_wire::Framer;
 use claude_wire::id::{MessageId, SessionId};
 use claude_wire::launch::Origin;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Event, Machine, OutgoingMessage, Plan, RunCost, RunMode};
+use claude_wire::settings::McpDelivery;
 use tokio::runtime::Handle;
 
 use super::callback_tasks::CallbackTasks;
+use super::connect::{Connected, FoundCli, connect};
 use super::exit_watch::ExitWatch;
 use super::mirror::MirrorTasks;
 use super::run_clock::RunClock;
@@ -22,9 +23,8 @@ use super::turns::Turns;
 use super::{Driver, StderrReader, WarningSink, limits};
 use crate::approval::Gate;
 use crate::approval::settle::Settled;
-use crate::cli::{self, CheckedCli, CliVersion};
 use crate::commands::{self, CommandReceiver, CommandSender};
-use crate::diagnose::{self, Evidence};
+use crate::diagnose::Evidence;
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Feed, LineMarks};
 use crate::group::Memberships;
@@ -32,16 +32,19 @@ use crate::id_map::IdMap;
 use crate::list;
 use crate::lock::lock;
 use crate::mask::Mask;
-use crate::options::{Options, Prepared, prepare};
+use crate::options::{Options, Prepared, mcp_delivery, prepare};
+use crate::panics;
 use crate::process::Process;
 use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::session::events::{EventLog, Events, SessionState};
 use crate::session::{ReplayedTurn, SessionLink};
-use crate::store::{StoreError, StoreOptions, restore};
+use crate::store::upload::APPROVAL_STORE;
+use crate::store::write_session::failed_in;
+use crate::store::{MirrorStart, StoreError, StoreOptions, restore};
 use crate::tasks;
 use crate::tasks::BoxFuture;
-use crate::transport::{Connection, Launch, Local, Transport};
+use crate::transport::{Connection, Launch};
 
 /// The kind of run.
 pub(crate) enum RunKind {
@@ -64,6 +67,8 @@ pub(crate) struct Handles {
     pub(crate) pid: Option<u32>,
     /// Holds tool calls that need approval.
     gate: Option<Arc<Gate>>,
+    /// The maximum time that agents in the background delay the end of a query, or of a resume after an approval.
+    pub(crate) background_ceiling: Option<Duration>,
     origin: Origin,
 }
 
@@ -159,6 +164,19 @@ impl Handles {
         })
     }
 
+    /// Waits until the CLI is idle, so that no agent works in the background, or the run ends.
+    pub(crate) fn idle(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let events = Events::new(self.events.clone());
+            poll_fn(|context| events.poll_idle(context)).await;
+        })
+    }
+
+    /// Returns whether approvals may have changed since a turn was settled.
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.is_unsettled())
+    }
+
     /// Returns whether a decision about a tool call is available that no call has used.
     pub(crate) async fn has_unused_decision(&self) -> Result<bool> {
         let (Some(gate), Some(session)) = (&self.gate, self.events.session_id()) else {
@@ -181,7 +199,7 @@ impl Handles {
 /// Starts a CLI.
 pub(crate) fn start(options: &Options, kind: RunKind) -> BoxFuture<'_, Result<Started>> {
     Box::pin(async move {
-        let runtime = require_runtime()?;
+        let runtime = require_timers()?;
         let memberships = Memberships::new(options.host.group.as_ref())?;
         let prompt = match &kind {
             RunKind::Query(prompt) => Some(prompt),
@@ -189,21 +207,28 @@ pub(crate) fn start(options: &Options, kind: RunKind) -> BoxFuture<'_, Result<St
         };
         let mut options = with_session_id(options);
         let mut prepared = prepare(&options, prompt)?;
+        let cli = FoundCli::of(&options, &launch(&options, &prepared).await?).await?;
+        if mcp_delivery(&options, cli.version)? == McpDelivery::Arguments {
+            options.settings.mcp_delivery = McpDelivery::Arguments;
+            prepared = prepare(&options, prompt)?;
+        }
         let (mut mirror, mut found) = (None, Vec::new());
-        // After the check: options with problems must not change anything.
+        // After the checks: a start with problems must not change anything, or claim the session.
         if let Some(restored) = restore(&options).await? {
             options = with_session_id(&restored.options);
             prepared = prepare(&options, prompt)?;
             (mirror, found) = (Some(restored.mirror), restored.warnings);
         }
-        let project = mirror.as_ref().and_then(|start| start.target.project.clone());
-        let gate = options.host.callbacks.open_gate(project, resumes(&prepared));
+        let gate = open_gate(&mut options, &prepared, mirror.as_ref());
         let options = &options;
         let plan = plan(options, &prepared, prompt)?;
         let mut warnings = std::mem::take(&mut prepared.warnings);
         warnings.extend(found);
         let launch = launch(options, &prepared).await?;
-        let connected = connect(options, launch).await?;
+        if let Some(gate) = gate.as_ref().filter(|_| resumes(&prepared)) {
+            gate.claim(options.settings.start.session_id()).await;
+        }
+        let connected = connect(options, launch, cli).await?;
         warnings.extend_from_slice(&connected.warnings);
         let (sender, receiver) = commands::channel();
         memberships.join(&sender)?;
@@ -213,12 +238,13 @@ pub(crate) fn start(options: &Options, kind: RunKind) -> BoxFuture<'_, Result<St
             commands: sender,
             warnings: WarningSink::new(options.host.on_warning.clone()),
             events: Arc::new(EventLog::new(options.settings.start.session_id().cloned())),
-            replay: Arc::default(),
+            replay: Arc::new(ReplayedTurn::new(resumes(&prepared))),
             cost: Arc::default(),
             stored: Arc::default(),
             mask: mask(&prepared),
             pid: connected.connection.child.pid(),
             gate,
+            background_ceiling: prepared.background_ceiling,
             origin: options.settings.start.origin.clone(),
         };
         for warning in &warnings {
@@ -324,8 +350,18 @@ fn driver(
         cost: handles.cost.clone(),
         stored: handles.stored.clone(),
         mirror: None,
+        gate: handles.gate.clone(),
         evidence,
     }
+}
+
+fn open_gate(
+    options: &mut Options,
+    prepared: &Prepared,
+    mirror: Option<&MirrorStart>,
+) -> Option<Arc<Gate>> {
+    let project = mirror.and_then(|start| start.target.project.clone());
+    options.host.callbacks.open_gate(project, resumes(prepared))
 }
 
 /// Returns whether the CLI continues an earlier conversation, by its options or extra arguments.
@@ -333,50 +369,6 @@ fn resumes(prepared: &Prepared) -> bool {
     let flags = ["--resume", "-r", "--continue", "-c"];
     let flag = |argument: &String| argument.split('=').next().is_some_and(|it| flags.contains(&it));
     prepared.command.arguments.iter().any(flag)
-}
-
-/// A started CLI, and the facts found while starting it.
-struct Connected {
-    connection: Connection,
-    version: Option<CliVersion>,
-    path: Option<PathBuf>,
-    warnings: Vec<crate::Warning>,
-}
-
-async fn connect(options: &Options, launch: Launch) -> Result<Connected> {
-    #[cfg(feature = "testing")]
-    if let Some(recorder) = &options.host.recorder {
-        let arguments = launch.args().to_vec();
-        let mut connected = connect_cli(options, launch).await?;
-        let version = connected.version.as_ref().map(ToString::to_string);
-        let recorded = recorder.record(connected.connection, arguments, version);
-        connected.connection = recorded.map_err(recording_failed)?;
-        return Ok(connected);
-    }
-    connect_cli(options, launch).await
-}
-
-#[cfg(feature = "testing")]
-fn recording_failed(error: std::io::Error) -> Error {
-    let message = format!("cannot record the run: {error}");
-    Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
-}
-
-async fn connect_cli(options: &Options, launch: Launch) -> Result<Connected> {
-    let directory = options.settings.cwd.clone();
-    if let Some(transport) = &options.host.transport {
-        let connection = transport.connect(launch).await.map_err(transport_failed)?;
-        return Ok(Connected { connection, version: None, path: None, warnings: Vec::new() });
-    }
-    let program = cli::find_program(options)?;
-    let policy = options.host.version_policy();
-    let CheckedCli { program, version, warnings } = policy.check(program, &launch).await?;
-    let path = program.path().to_owned();
-    let connection = Local::new(program).connect(launch).await.map_err(|error| {
-        diagnose::spawn_failed(&error, &path, directory.as_deref()).caused_by(error)
-    })?;
-    let path = Some(path);
-    Ok(Connected { connection, version, path, warnings })
 }
 
 fn plan(options: &Options, prepared: &Prepared, prompt: Option<&Prompt>) -> Result<Plan> {
@@ -433,13 +425,7 @@ fn extra_flags(options: &Options) -> Vec<String> {
 }
 
 pub(crate) fn approvals_failed(error: StoreError) -> Error {
-    let message = format!("cannot read the approvals of the session: {error}");
-    Error::new(ErrorKind::StoreFailed, message).caused_by(error)
-}
-
-pub(crate) fn transport_failed(error: std::io::Error) -> Error {
-    let message = format!("the transport failed to start the CLI: {error}");
-    Error::new(ErrorKind::SpawnFailed, message).caused_by(error)
+    failed_in(APPROVAL_STORE, "cannot read the approvals of the session", error)
 }
 
 /// Returns the current Tokio runtime.
@@ -452,4 +438,23 @@ pub(crate) fn require_runtime() -> Result<Handle> {
             "call the function from async code that Tokio runs, such as `#[tokio::main]`",
         )
     })
+}
+
+/// Returns the current Tokio runtime if it has timers, which every run needs.
+///
+/// # Errors
+/// [`ErrorKind::NoRuntime`].
+pub(crate) fn require_timers() -> Result<Handle> {
+    let runtime = require_runtime()?;
+    // Tokio has no other way to find out, and the driver would panic instead.
+    match panics::catch(|| drop(tokio::time::sleep(Duration::ZERO))) {
+        Ok(()) => Ok(runtime),
+        Err(_) => Err(incomplete_runtime("timers")),
+    }
+}
+
+/// Returns the error for a runtime that was built without a part.
+pub(crate) fn incomplete_runtime(part: &str) -> Error {
+    Error::new(ErrorKind::NoRuntime, format!("the Tokio runtime on this thread has no {part}"))
+        .with_help("call `enable_all` on the `tokio::runtime::Builder`")
 }

@@ -1,7 +1,7 @@
 //! The turns for which the host holds a handle.
 
+use claude_agent_core::session::TurnEnd;
 use claude_wire::id::MessageId;
-use claude_wire::session::TurnEnd;
 
 use crate::feed::Feed;
 use crate::list;

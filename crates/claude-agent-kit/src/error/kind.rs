@@ -169,6 +169,7 @@ error_kinds! {
     Superseded = "superseded" [Resume],
     /// The [store](crate::store) of a session failed, and a call needs it or the options stop the run then.
     StoreFailed = "store_failed" [Resume],
-    /// A session cannot be deleted because a CLI is using it.
+    /// A session cannot be deleted, or resumed from a [store](crate::store), because a CLI on this machine is
+    /// using it.
     SessionLive = "session_live" [Retry],
 }

@@ -2,15 +2,16 @@
 
 mod kind;
 
+use std::borrow::Cow;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use claude_wire::Json;
 use claude_wire::id::{RequestId, SessionId};
 use claude_wire::launch::Problem;
-use claude_wire::session::{Cost, Exit};
+use claude_wire::{Cost, Exit, Json};
 use serde::{Serialize, Serializer};
 
 pub use self::kind::ErrorKind;
@@ -20,6 +21,7 @@ use crate::diagnose::TEXT_BYTES;
 use crate::json_object::JsonObject;
 use crate::list;
 use crate::store::StoreError;
+use crate::visible::VisibleMessage;
 
 /// An error of a run, a session or an operation: a kind to match on, facts to inspect, and a text.
 ///
@@ -68,6 +70,8 @@ pub(crate) struct Facts {
     pub(crate) value: Option<Json>,
     pub(crate) api_status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
+    /// Whether the same call fails again until the user changes something.
+    pub(crate) is_permanent: bool,
     pub(crate) cost: Cost,
 }
 
@@ -106,6 +110,12 @@ impl Error {
     ) -> Self {
         self.set_source(Arc::new(source));
         self
+    }
+
+    /// Adds the error of the operating system that caused this one, and whether a retry may help.
+    pub(crate) fn caused_by_io(self, source: io::Error) -> Self {
+        let is_permanent = needs_a_change(&source);
+        self.caused_by(source).with(|facts| facts.is_permanent = is_permanent)
     }
 
     fn set_source(&mut self, source: Arc<dyn std::error::Error + Send + Sync>) {
@@ -157,9 +167,12 @@ impl Error {
         self.inner.kind
     }
 
-    /// Returns whether the same call may succeed later without a change. Effects that it had before it
-    /// failed may then happen twice.
+    /// Returns whether the same call may succeed later without a change: `false` for mistakes in the options, the
+    /// environment or the installation. Effects that the call had before it failed may then happen twice.
     pub fn is_retryable(&self) -> bool {
+        if self.inner.facts.is_permanent {
+            return false;
+        }
         // A request that the API rejected for its content is rejected again.
         let is_rejected = self.api_status().is_some_and(|status| status < 500 && status != 408);
         let source = self.inner.source.as_deref();
@@ -298,9 +311,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.inner.message)?;
+        VisibleMessage(&self.inner.message).fmt(f)?;
         match &self.inner.help {
-            Some(help) => write!(f, "; help: {help}"),
+            Some(help) => write!(f, "; help: {}", VisibleMessage(help)),
             None => Ok(()),
         }
     }
@@ -313,9 +326,10 @@ impl Serialize for Error {
         let problems = list::map(&facts.problems, &ToString::to_string);
         let mut object = JsonObject::new(serializer, "error")?;
         object.field("kind", &self.inner.kind)?;
-        object.field("text", limited(&self.inner.message))?;
-        object.optional("hint", self.hint().map(limited))?;
-        object.optional("help", self.help().map(limited))?;
+        object.field("text", &limited(&VisibleMessage(&self.inner.message).to_string()))?;
+        let visible = |text: &str| limited(&VisibleMessage(text).to_string()).into_owned();
+        object.optional("hint", self.hint().map(visible).as_ref())?;
+        object.optional("help", self.help().map(visible).as_ref())?;
         object.field("retryable", &self.is_retryable())?;
         object.optional("retry_after_seconds", retry_after.as_ref())?;
         object.field("resumable", &self.is_resumable())?;
@@ -325,28 +339,46 @@ impl Serialize for Error {
         if facts.cost != Cost::default() {
             object.field("cost", &facts.cost)?;
         }
-        object.optional("operation", facts.operation.as_deref().map(limited))?;
-        object.optional("code", facts.code.as_deref().map(limited))?;
-        object.optional("server", facts.server.as_deref().map(limited))?;
+        object.optional("operation", facts.operation.as_deref().map(limited).as_ref())?;
+        object.optional("code", facts.code.as_deref().map(limited).as_ref())?;
+        object.optional("server", facts.server.as_deref().map(limited).as_ref())?;
         object.list("problems", &problems)?;
         object.end()
     }
 }
 
-/// Returns the first 4 KiB of a text.
-fn limited(text: &str) -> &str {
-    let end = (0..=TEXT_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
+/// Returns whether the same operation on files fails again until the user changes a path, a permission or a file.
+fn needs_a_change(error: &io::Error) -> bool {
+    use io::ErrorKind;
+
+    matches!(
+        error.kind(),
+        ErrorKind::AlreadyExists
+            | ErrorKind::InvalidData
+            | ErrorKind::InvalidFilename
+            | ErrorKind::InvalidInput
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory
+            | ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::Unsupported
+    )
 }
 
+/// Returns at most 4 KiB of a text, with `…` at the end if there is more.
+fn limited(text: &str) -> Cow<'_, str> {
+    if text.len() <= TEXT_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=TEXT_BYTES - '…'.len_utf8()).rev().find(|end| text.is_char_boundary(*end));
+    Cow::Owned(format!("{}…", &text[..end.unwrap_or_default()]))
+}
+
+/// The text and the help, as `fn main() -> Result<…>` prints them.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Error");
-        debug.field("kind", &self.inner.kind).field("message", &self.inner.message);
-        if let Some(help) = &self.inner.help {
-            debug.field("help", help);
-        }
-        debug.finish_non_exhaustive()
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -378,6 +410,33 @@ mod tests {
         let error = error.with_help("try again").with_hint("out of memory");
         assert_eq!(error.to_string(), "failed to start; help: try again");
         assert_eq!((error.hint(), error.help()), (Some("out of memory"), Some("try again")));
+    }
+
+    #[test]
+    fn file_errors_are_worth_a_retry_unless_the_user_must_change_something() {
+        use io::ErrorKind as Io;
+        for (kind, is_retryable) in [
+            (Io::AlreadyExists, false),
+            (Io::InvalidData, false),
+            (Io::InvalidFilename, false),
+            (Io::InvalidInput, false),
+            (Io::IsADirectory, false),
+            (Io::NotADirectory, false),
+            (Io::NotFound, false),
+            (Io::PermissionDenied, false),
+            (Io::ReadOnlyFilesystem, false),
+            (Io::Unsupported, false),
+            (Io::Interrupted, true),
+            (Io::Other, true),
+            (Io::OutOfMemory, true),
+            (Io::StorageFull, true),
+            (Io::TimedOut, true),
+            (Io::WouldBlock, true),
+        ] {
+            let error = Error::new(ErrorKind::HistoryIo, "").caused_by_io(kind.into());
+            assert_eq!(error.is_retryable(), is_retryable, "{kind:?}");
+            assert!(std::error::Error::source(&error).is_some(), "{kind:?}");
+        }
     }
 
     #[test]
@@ -432,8 +491,19 @@ mod tests {
             )
         );
         let long = Error::new(ErrorKind::TurnFailed, "ä".repeat(TEXT_BYTES));
-        let text = serde_json::to_value(&long).unwrap()["text"].as_str().unwrap().len();
-        assert_eq!(text, TEXT_BYTES);
+        let json = serde_json::to_value(&long).unwrap();
+        let text = json["text"].as_str().unwrap();
+        assert!((TEXT_BYTES - 1..=TEXT_BYTES).contains(&text.len()) && text.ends_with("ä…"));
+    }
+
+    #[test]
+    fn invisible_characters_in_an_error_are_escaped() {
+        let said = "said \u{202e}ok\u{1b}[2K\nand more";
+        let error = Error::new(ErrorKind::TurnFailed, said).with_help(said);
+        let shown = "said \\u{202e}ok\\u{1b}[2K\nand more";
+        assert_eq!(error.to_string(), format!("{shown}; help: {shown}"));
+        let json = serde_json::to_value(&error).unwrap();
+        assert_eq!((&json["text"], &json["help"]), (&shown.into(), &shown.into()));
     }
 
     #[test]
@@ -442,8 +512,8 @@ mod tests {
 
         let error = Error::new(ErrorKind::SpawnFailed, "failed to start");
         assert!(error.source().is_none());
-        let error = error.caused_by(std::io::Error::from(std::io::ErrorKind::NotFound));
-        assert!(error.source().unwrap().is::<std::io::Error>());
+        let error = error.caused_by(io::Error::from(io::ErrorKind::NotFound));
+        assert!(error.source().unwrap().is::<io::Error>());
         let later = error.in_operation("set_model");
         assert!(later.source().unwrap().is::<Error>());
     }
@@ -457,14 +527,13 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_contains_no_facts() {
+    fn debug_output_is_the_text_without_the_facts() {
         let error = Error::new(ErrorKind::ProcessFailed, "it failed")
             .with(|facts| facts.stderr_tail = Some("words of stderr".into()));
         let copy = error.clone();
         assert_eq!(copy.kind(), error.kind());
         assert_eq!(copy.stderr_tail(), Some("words of stderr"));
-        let debug = format!("{copy:?}");
-        assert!(debug.contains("ProcessFailed") && debug.contains("it failed"), "{debug}");
-        assert!(!debug.contains("words of stderr"), "{debug}");
+        assert_eq!(format!("{copy:?}"), "it failed");
+        assert_eq!(format!("{:?}", copy.with_help("try again")), "it failed; help: try again");
     }
 }

@@ -6,7 +6,7 @@
 //! | [Sessions](sessions) | many turns; operations, messages, events |
 //! | [Turns](turns) | the items, result and cost of one message |
 //! | [Options](options) | every option, and how it is passed to the CLI |
-//! | [Hooks](hooks) | callbacks that the CLI calls at events; guards |
+//! | [Hooks](hooks) | callbacks in the agent loop; guarding tool calls |
 //! | [Permissions](permissions) | which tools may run; questions to the user |
 //! | [Approvals](approvals) | tool calls that a user approves later, in another process |
 //! | [Tools](tools) | Rust functions that the model calls |
@@ -16,8 +16,10 @@
 //! | [Cancellation and shutdown](cancellation) | cancel safety; shutting down a service |
 //! | [Limits](limits) | every limit and timeout with its option |
 //! | [History](history) | the conversations on disk: list, read, follow, change |
-//! | [Sessions that move](moving_sessions) | conversations in a store: resume on another machine, guarantees |
+//! | [Session stores](moving_sessions) | conversations in a store: resume on another machine, guarantees |
 //! | [Testing your agent](testing) | the simulated CLI, faults, recordings |
+//!
+//! The crate `claude-agent-store` continues the guide with a chapter about stores on servers.
 //!
 //! The examples are doctests that run on the simulated CLI.
 

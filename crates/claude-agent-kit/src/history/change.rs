@@ -108,7 +108,9 @@ impl History {
     }
 
     /// Deletes a session: its transcript, then the folder with its subagents and tool results.
-    /// Checkpoints of files in `file-history` and other copies of the session are kept.
+    /// Checkpoints of files in `file-history` and other copies of the session are kept, and so are its
+    /// [approvals](crate::approval), which [`Approvals::delete_session`](crate::approval::Approvals::delete_session)
+    /// deletes.
     ///
     /// A session that a CLI is using is not deleted: the CLI would write a new transcript with
     /// only the later entries. See [`is_live`](Self::is_live) for what is recognized.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use claude_wire::session::MirrorLimits;
+use claude_agent_core::session::MirrorLimits;
 use claude_wire::transcript::{Index, IssueKind, project_folder_name};
 
 use super::project::{Located, canonical};
@@ -17,9 +17,10 @@ use crate::sort;
 #[cfg(doc)]
 use crate::store::StoreOptions;
 use crate::store::batch::BatchWriter;
-use crate::store::upload::is_mirrored;
-use crate::store::write_session::{load_page, store_failed, write_session};
-use crate::store::{Load, NewEntry, Occurrences, Sequence, SessionKey, Subpath};
+use crate::store::pages::Pages;
+use crate::store::position::is_mirrored;
+use crate::store::write_session::{store_failed, write_session};
+use crate::store::{Load, NewEntry, Occurrences, SessionKey, Subpath};
 
 /// How deep folders of subagents are searched; the CLI uses three levels.
 const MAX_DEPTH: usize = 8;
@@ -144,18 +145,15 @@ impl History {
         from.require(&source).await?;
         let key = target.copy_key(id, to, source.project().to_owned()).await?;
         let mut copy = Import::new(self, to, &key).await?;
-        let mut after = Sequence::new(0);
+        let mut pages = Pages::new();
         loop {
-            let page = load_page(from.store(), &source, Load::all().after(after)).await;
+            let page = pages.next(from.store(), &source, Load::all()).await;
             let page = page.map_err(|error| store_failed("load", &source, error))?;
+            let Some(page) = page else { return copy.finish().await };
             for entry in page.entries {
-                after = entry.sequence;
                 let entry = NewEntry::with_id(entry.subpath, entry.id, entry.text)
                     .map_err(|error| store_failed("load", &source, error))?;
                 copy.push(entry).await?;
-            }
-            if !page.more {
-                return copy.finish().await;
             }
         }
     }
@@ -306,7 +304,11 @@ struct SubagentFile {
 impl SessionFiles {
     fn find(located: &Located) -> Result<Self> {
         let mut files = Self::default();
-        files.collect(&located.session_dir().join("subagents"), "subagents", 0)?;
+        let folder = located.session_dir();
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if is_folder(&folder) && is_folder(&folder.join("subagents")) {
+            files.collect(&folder.join("subagents"), "subagents", 0)?;
+        }
         sort::sort_by(&mut files.subagents, |one, other| one.subpath.cmp(&other.subpath));
         Ok(files)
     }

@@ -12,7 +12,7 @@ use crate::store::{SessionKey, StoreError};
 
 pub(crate) fn io(action: &str, path: &Path, error: io::Error) -> Error {
     let message = format!("cannot {action} \"{}\": {error}", path.display());
-    Error::new(ErrorKind::HistoryIo, message).caused_by(error)
+    Error::new(ErrorKind::HistoryIo, message).caused_by_io(error)
 }
 
 pub(crate) fn no_config_dir(home: &str) -> Error {
@@ -80,8 +80,7 @@ pub(crate) fn changed(path: &Path) -> Error {
 }
 
 pub(crate) fn overwritten(path: &Path) -> Error {
-    let message =
-        format!("the change of \"{}\" was overwritten repeatedly by the CLI", path.display());
+    let message = format!("the CLI overwrote the change to \"{}\" repeatedly", path.display());
     Error::new(ErrorKind::HistoryIo, message).with_help("try again when the session is idle")
 }
 

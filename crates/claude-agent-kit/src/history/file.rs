@@ -1,7 +1,7 @@
 //! Opens and reads files without blocking on anything that is not a regular file.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -45,12 +45,12 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
 }
 
 pub(super) fn not_regular() -> io::Error {
-    io::Error::other("not a regular file")
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 /// Returns whether the path does not name anything.
 pub(super) fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Reads at an offset until the buffer is full or the file ends. The position of the file does not
@@ -70,7 +70,7 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
                 counted::add(file, count);
                 filled += count;
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }

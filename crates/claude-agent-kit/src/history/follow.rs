@@ -235,13 +235,11 @@ impl Tail {
         let (mut position, mut before) = (0, Vec::new());
         let mut scan = Self::at_start(self.path.clone());
         while let Some((start, bytes)) = scan.next_lines(file, length)? {
-            let mut end = None;
-            for (entry, at) in entries(&bytes).0 {
-                if key(&entry).is_some_and(|key| id_map::find(&known, key).is_ok()) {
-                    end = Some(line_end(&bytes, at));
-                }
-            }
-            if let Some(end) = end {
+            let is_known =
+                |entry: &Entry| key(entry).is_some_and(|key| id_map::find(&known, key).is_ok());
+            let known_entries = entries(&bytes).0.into_iter().filter(|(entry, _)| is_known(entry));
+            // One line may have many of them, so its end is looked for once.
+            if let Some(end) = known_entries.last().map(|(_, at)| line_end(&bytes, at)) {
                 let mut found = Self::default();
                 found.advance(start, &bytes[..end]);
                 (position, before) = (found.position, found.before);

@@ -111,14 +111,23 @@ impl Copy<'_> {
     fn write(&self, up_to: Option<&str>, new_id: &str, title: &str, path: &Path) -> Result<()> {
         let id = &self.located.id;
         let invalid = |error| errors::invalid_change(id, error);
-        let plan = self.index.tree().fork(up_to).map_err(invalid)?;
+        let is_cancelled = || self.cancel.is_set();
+        let plan = self.index.cancellable_tree(&is_cancelled).fork(up_to);
+        self.cancel.check()?;
+        let plan = plan.map_err(invalid)?;
         let ids = ForkIds::new(id.as_str(), new_id, time::now());
         let mut fork = Fork::new(&plan, ids, || uuid::Uuid::new_v4().into_bytes());
         let mut reader = SpanReader::default();
         for entry in plan.state_entries() {
+            self.cancel.check()?;
             fork.carry(entry, reader.read(self.source, Span::from(entry))?);
         }
-        let trailer = fork.trailer(title).map_err(invalid)?;
+        if fork.needs_all_entries() {
+            for entry in plan.left_out_entries() {
+                self.cancel.check()?;
+                fork.note(entry, reader.read(self.source, Span::from(entry))?);
+            }
+        }
         let failed = |error| errors::io("write", path, error);
         let mut output = BufWriter::new(private_file::create(path).map_err(failed)?);
         output.write_all(&fork.header()).map_err(failed)?;
@@ -129,6 +138,7 @@ impl Copy<'_> {
             let copy = copy.map_err(|error| errors::changed(&self.source.path).caused_by(error))?;
             output.write_all(&copy).map_err(failed)?;
         }
+        let trailer = fork.trailer(title).map_err(invalid)?;
         output.write_all(&trailer).map_err(failed)?;
         let file = output.into_inner().map_err(|error| failed(error.into_error()))?;
         // The name must not become durable before the contents.

@@ -105,7 +105,8 @@ impl History {
     ///
     /// Reads at most 128 KiB of each transcript, and only of those that the page needs: the files are
     /// sorted by their modification times before any is read. A missing config directory is an empty
-    /// history. Sessions that continue in another one are left out.
+    /// history. Sessions that continue in another one are left out; to find that out, up to 16 MiB of the
+    /// other transcript are read, until its first message.
     ///
     /// # Errors
     /// [`ErrorKind::HistoryIo`](crate::ErrorKind::HistoryIo) when a folder cannot be read.

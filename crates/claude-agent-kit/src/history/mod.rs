@@ -68,7 +68,7 @@ mod stream;
 mod subagents;
 #[cfg(test)]
 mod tests;
-mod time;
+pub(crate) mod time;
 mod transcript;
 
 use std::ffi::OsString;
@@ -80,7 +80,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use claude_wire::transcript::{
     Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
-use claude_wire::transcript::{is_project_folder_override, is_uuid};
+use claude_wire::transcript::{Tree, is_project_folder_override, is_uuid};
 pub use copy::SessionCopy;
 #[cfg(test)]
 pub(crate) use copy::both_on_disk;
@@ -276,6 +276,15 @@ impl CancelFlag {
             return Err(Error::new(ErrorKind::HistoryIo, "the call was cancelled"));
         }
         Ok(())
+    }
+
+    /// Chooses entries of a transcript. Ends soon after the caller is gone, whatever its shape.
+    fn choose<T>(&self, index: &Index, choose: impl FnOnce(&Tree<'_>) -> T) -> Result<T> {
+        let is_set = || self.is_set();
+        let chosen = choose(&index.cancellable_tree(&is_set));
+        // What was chosen for nobody is not complete.
+        self.check()?;
+        Ok(chosen)
     }
 }
 

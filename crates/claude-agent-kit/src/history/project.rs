@@ -229,7 +229,11 @@ fn worktrees(directory: &Path) -> Vec<PathBuf> {
     }
     for entry in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
         if let Some(dot_git) = line(&entry.path().join("gitdir")) {
-            found.extend(entry.path().join(dot_git).parent().map(canonical));
+            let dot_git = entry.path().join(dot_git);
+            // A repository can name any directory as its worktree. One that was removed cannot agree.
+            let is_own = dot_git.parent().is_some_and(|root| !root.exists())
+                || git_dir_of_file(&dot_git).is_some_and(|(_, of_file)| of_file == common);
+            found.extend(dot_git.parent().filter(|_| is_own).map(canonical));
         }
     }
     found
@@ -237,18 +241,31 @@ fn worktrees(directory: &Path) -> Vec<PathBuf> {
 
 /// Returns the directory of the Git repository that all its worktrees share.
 fn common_git_dir(directory: &Path) -> Option<PathBuf> {
-    let (root, dot_git) = directory
+    let dot_git = directory
         .ancestors()
-        .map(|ancestor| (ancestor, ancestor.join(".git")))
-        .find(|(_, dot_git)| dot_git.symlink_metadata().is_ok())?;
-    let git_dir = if dot_git.is_dir() {
-        dot_git
-    } else {
-        root.join(line(&dot_git)?.strip_prefix("gitdir:")?.trim())
-    };
-    let common =
-        line(&git_dir.join("commondir")).map_or(git_dir.clone(), |path| git_dir.join(path));
-    Some(canonical(&common))
+        .map(|ancestor| ancestor.join(".git"))
+        .find(|dot_git| dot_git.symlink_metadata().is_ok())?;
+    // A link would make the repository of another directory that of this one.
+    if dot_git.is_symlink() {
+        return None;
+    }
+    if dot_git.is_dir() {
+        return Some(canonical(&dot_git));
+    }
+    let (git_dir, common) = git_dir_of_file(&dot_git)?;
+    // As Git does it: whoever writes a `.git` file can name any repository, but only who can write to the
+    // repository can name the file in it.
+    let named = git_dir.join(line(&git_dir.join("gitdir"))?);
+    (canonical(&named) == canonical(&dot_git)).then_some(common)
+}
+
+/// Returns the directory that the `.git` file of a worktree names, and that of its repository: `None` if
+/// the first is not a part of the second.
+fn git_dir_of_file(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
+    let text = line(dot_git)?;
+    let git_dir = canonical(&dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()));
+    let common = canonical(&git_dir.join(line(&git_dir.join("commondir"))?));
+    (git_dir.parent()? == common.join("worktrees")).then_some((git_dir, common))
 }
 
 /// Returns the trimmed text of a small file.

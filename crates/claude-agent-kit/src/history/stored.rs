@@ -21,6 +21,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
+use crate::store::pages::Pages;
 use crate::store::upload::limited;
 use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
 use crate::store::{
@@ -380,17 +381,13 @@ impl StoredHistory {
         Box::pin(async move {
             let summary = row.summary.as_ref();
             let known = summary.and_then(|summary| Some((summary_data(summary)?, summary.through)));
-            let (mut data, mut after) = known.unwrap_or_default();
+            let (mut data, after) = known.unwrap_or_default();
             if after < row.last {
                 let key = project.session(row.session.clone())?;
-                loop {
-                    let page = load_page(&*self.store, &key, Load::main().after(after)).await?;
+                let mut pages = Pages::after(after);
+                while let Some(page) = pages.next(&*self.store, &key, Load::main()).await? {
                     for entry in &page.entries {
-                        after = entry.sequence;
                         data.add(entry.text.as_bytes());
-                    }
-                    if !page.more {
-                        break;
                     }
                 }
             }

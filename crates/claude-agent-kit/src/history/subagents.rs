@@ -59,7 +59,7 @@ impl History {
     /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the transcript cannot be read.
     ///
     /// # Cancel safety
-    /// Cancel safe. The thread that reads the file stops within 1 MiB.
+    /// Cancel safe. The thread that reads the file stops within 256 KiB.
     pub async fn open_subagent(
         &self,
         session_id: &SessionId,

@@ -8,6 +8,11 @@ pub(super) fn now() -> String {
     iso(since)
 }
 
+/// Returns a time in seconds since the Unix epoch in ISO 8601.
+pub(crate) fn iso_seconds(seconds: u64) -> String {
+    iso(Duration::new(seconds, 0))
+}
+
 /// Returns a time since the Unix epoch in ISO 8601.
 fn iso(since: Duration) -> String {
     let seconds = since.as_secs();

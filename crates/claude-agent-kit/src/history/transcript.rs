@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef};
+use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef, Tree};
 
 use super::indexing::index;
 use super::project::Located;
@@ -152,11 +152,10 @@ impl Transcript {
     /// Cancel safe.
     pub async fn messages(&self, filter: MessageFilter) -> Result<MessageStream> {
         let (index, is_subagent) = (self.index.clone(), self.subagent.is_some());
-        let choose = move || {
-            let tree = index.tree();
+        let choose = move |tree: &Tree<'_>| {
             if is_subagent { tree.subagent_message_list() } else { tree.message_list(filter) }
         };
-        let messages = self.history.run(move |_, _| Ok(choose())).await?;
+        let messages = self.history.run(move |_, cancel| cancel.choose(&index, choose)).await?;
         let places = Places::Messages(self.index.clone(), messages);
         Ok(MessageStream::new(self.spans(places)?, self.subagent.clone().unwrap_or_default()))
     }
@@ -176,9 +175,13 @@ impl Transcript {
     ///
     /// # Cancel safety
     /// Cancel safe.
+    #[allow(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself is not general in the lifetime of the tree"
+    )]
     pub async fn branches(&self) -> Result<Vec<EntryRef>> {
         let index = self.index.clone();
-        self.history.run(move |_, _| Ok(index.tree().branches())).await
+        self.history.run(move |_, cancel| cancel.choose(&index, |tree| tree.branches())).await
     }
 
     /// Streams the entries from the start of the session to `entry`, one of
@@ -192,9 +195,13 @@ impl Transcript {
     /// Cancel safe.
     pub async fn branch(&self, entry: EntryRef) -> Result<EntryStream> {
         let index = self.index.clone();
-        let path = self.history.run(move |_, _| {
+        let path = self.history.run(move |_, cancel| {
             let is_own = index.get(entry.index()) == Some(entry);
-            let path = if is_own { index.tree().full_path(entry) } else { Vec::new() };
+            let path = if is_own {
+                cancel.choose(&index, |tree| tree.full_path(entry))?
+            } else {
+                Vec::new()
+            };
             Ok(Places::entries(index, &path))
         });
         Ok(EntryStream::new(self.spans(path.await?)?))
@@ -208,9 +215,13 @@ impl Transcript {
     ///
     /// # Cancel safety
     /// Cancel safe.
+    #[allow(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself is not general in the lifetime of the tree"
+    )]
     pub async fn issues(&self) -> Result<Vec<Issue>> {
         let index = self.index.clone();
-        self.history.run(move |_, _| Ok(index.tree().issues())).await
+        self.history.run(move |_, cancel| cancel.choose(&index, |tree| tree.issues())).await
     }
 
     fn spans(&self, places: Places) -> Result<Spans> {
@@ -254,7 +265,7 @@ fn last(
     loop {
         let start = length.saturating_sub(tail);
         let index = index(&source, start, length, cancel)?;
-        let messages = index.tree().messages(filter);
+        let messages = cancel.choose(&index, |tree| tree.messages(filter))?;
         let has_boundary = index.entries().any(|entry| entry.is_compact_boundary());
         // One more than needed: the first one may have lost those that belong before it.
         if start == 0 || (messages.len() > count && !has_boundary) {

@@ -1,7 +1,7 @@
 //! Checks of hook registrations.
 
+use claude_wire::control::HookDenial;
 use claude_wire::launch::Problem;
-use claude_wire::session::HookDenial;
 
 use super::{HookTarget, pattern};
 

@@ -21,7 +21,7 @@ const BASE: &str =
 
 /// What a callback of each event was first asked, in all recordings.
 fn recorded() -> BTreeMap<String, Json> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.326");
     let mut paths: Vec<_> =
         fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

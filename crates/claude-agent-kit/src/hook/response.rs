@@ -69,6 +69,11 @@ impl<E: HookEvent> HookResponse<E> {
         self
     }
 
+    /// Returns whether the response ends the turn.
+    pub(crate) fn is_stop(&self) -> bool {
+        self.common.continue_ == Some(false)
+    }
+
     /// Shows a message to the user.
     pub fn system_message(mut self, message: impl Into<String>) -> Self {
         self.common.system_message = Some(message.into());

@@ -4,8 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use claude_agent_core::session::Event;
 use claude_wire::control::{HostRequest, McpMessage};
-use claude_wire::session::Event;
 use claude_wire::{Extra, Json, Map};
 use tokio::sync::oneshot;
 

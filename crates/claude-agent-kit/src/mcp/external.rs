@@ -36,15 +36,16 @@ impl StdioServer {
         }
     }
 
-    /// Sets the arguments. Replaces earlier ones.
+    /// Sets the arguments. Replaces earlier ones. They are on the command line of the program, which all
+    /// users of the machine can read: use [`env`](Self::env) for secrets.
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.args = arguments.into_iter().map(Into::into).collect();
         self
     }
 
     /// Sets an environment variable of the program. `${NAME}` in a value is replaced by that variable of
-    /// the CLI. Use it for secrets, because all users of the machine can read the command line of the
-    /// CLI.
+    /// the CLI. Use it for secrets if the CLI may be older than 2.1.326 or in print mode, because then the
+    /// value is on a command line, which all users of the machine can read.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.set(name, value.into().as_str());
         self
@@ -88,13 +89,14 @@ impl RemoteServer {
     }
 
     /// Sets a header of every request. `${NAME}` in a value is replaced by that variable of the CLI. Use
-    /// it for secrets, because all users of the machine can read the command line of the CLI.
+    /// it for secrets if the CLI may be older than 2.1.326 or in print mode, because then the value is on a
+    /// command line, which all users of the machine can read.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value.into().as_str());
         self
     }
 
-    /// Sets the permission policy of one tool, which takes precedence over the rules. CLI 2.1.325
+    /// Sets the permission policy of one tool, which takes precedence over the rules. CLI 2.1.326
     /// applies it to servers of [`McpHandle::set_servers`](crate::mcp::McpHandle::set_servers), but not
     /// to those of [`Options::mcp`](crate::Options::mcp).
     pub fn tool_policy(mut self, tool: impl Into<String>, policy: ToolPolicy) -> Self {

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use claude_wire::Message;
+use claude_agent_core::session::RunFailure;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Exit, RunFailure};
+use claude_wire::{Exit, Message};
 use serde_json::{Value, json};
 
 use super::Messages;
@@ -15,6 +15,7 @@ use crate::CliVersion;
 use crate::cli::{Places, Probe, find, judge};
 use crate::diagnose::{Evidence, failure, spawn_failed, turn_failure};
 use crate::driver;
+use crate::driver::callback_tasks::APPROVALS_CLAIMED;
 use crate::mask::Mask;
 
 pub(super) fn add(messages: &mut Messages) {
@@ -77,7 +78,7 @@ fn finding_the_cli(messages: &mut Messages) {
         Probe::Printed("0.9.9".to_owned()),
         Probe::Printed("1.9.9".to_owned()),
         Probe::Printed("hello".to_owned()),
-        Probe::Failed("no version was printed within 5s".to_owned()),
+        Probe::TimedOut(Duration::from_secs(5)),
         Probe::Failed("nothing was printed (exit status: 3)".to_owned()),
         Probe::Failed("nothing was printed, and the exit status is unknown".to_owned()),
     ] {
@@ -106,8 +107,9 @@ fn starting_the_cli(messages: &mut Messages) {
         let error = io::Error::from_raw_os_error(code);
         messages.error(&spawn_failed(&error, &program, None));
     }
-    messages.error(&driver::start::transport_failed(io::Error::other("connection refused")));
+    messages.error(&driver::connect::transport_failed(io::Error::other("connection refused")));
     messages.error(&driver::require_runtime().unwrap_err());
+    messages.error(&driver::incomplete_runtime("timers"));
 }
 
 fn failures_by_kind(messages: &mut Messages) {
@@ -119,11 +121,13 @@ fn failures_by_kind(messages: &mut Messages) {
         RunFailure::NonZeroExitAfterResult(Exit::Code(7)),
         RunFailure::InitializeTimeout(limit),
         RunFailure::InitializeRejected("unknown agent".to_owned()),
+        RunFailure::McpServersNotApplied,
         RunFailure::IdleTimeout,
         RunFailure::LineTooLong(99_000_000),
         RunFailure::TooManyMalformedLines(5, malformed),
         RunFailure::StdinNotRead(9_000_000),
         RunFailure::Superseded("session s was claimed by another host".to_owned()),
+        RunFailure::Superseded(APPROVALS_CLAIMED.to_owned()),
         RunFailure::StoreFailed("the database is read-only".to_owned()),
     ] {
         messages.error(&failure(&cause, &evidence("")));
@@ -155,6 +159,9 @@ fn failures_by_exit(messages: &mut Messages) {
         let cause = RunFailure::Process { exit, stopped: false, silent: false };
         messages.error(&failure(&cause, &evidence("last line of stderr\n")));
     }
+    let cause = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
+    let session_id = Some("00000000-0000-4000-8000-000000000001".into());
+    messages.error(&failure(&cause, &Evidence { session_id, ..evidence("last line of stderr\n") }));
     messages.error(&failure(&RunFailure::ExitedDuringInit(Exit::Code(1)), &evidence("")));
 }
 
@@ -176,6 +183,8 @@ fn failures_by_stderr(messages: &mut Messages) {
         "Error relocating claude: __register_atfork: symbol not found",
         "sh: claude: cannot execute binary file",
         "exec claude: Exec format error",
+        "/bin/cat: unrecognized option '--output-format'",
+        "cat: illegal option -- -",
         "FATAL ERROR: JavaScript heap out of memory",
         "Error: ENOSPC: write",
         "write error: No space left on device",
@@ -202,11 +211,18 @@ fn turns(messages: &mut Messages) {
         json!({"api_error_status": 529, "result": "API Error: 529 Overloaded"}),
         json!({"api_error_status": 404, "result": "API Error: 404 model: x"}),
         json!({"api_error_status": 500, "result": "API Error: 500 Internal server error"}),
+        json!({"api_error_status": 400, "result": "API Error: 400 tools: too many"}),
         json!({"terminal_reason": "prompt_too_long"}),
         json!({"terminal_reason": "aborted_streaming"}),
         json!({"subtype": "error_during_execution"}),
+        json!({"subtype": "success"}),
+        json!({"errors": ["lost"], "session_id": "00000000-0000-4000-8000-000000000001"}),
     ] {
-        messages.error(&turn(value));
+        messages.error(&turn(value, None));
+    }
+    let delay = Some(Duration::from_secs(42));
+    for status in [429, 529, 500] {
+        messages.error(&turn(json!({"api_error_status": status}), delay));
     }
     messages.error(&crate::turn::completed_without_result());
     messages.error(&crate::turn::cancelled());
@@ -214,9 +230,9 @@ fn turns(messages: &mut Messages) {
     messages.error(&crate::turn::undecodable_result());
 }
 
-fn turn(mut value: Value) -> crate::Error {
+fn turn(mut value: Value, retry_delay: Option<Duration>) -> crate::Error {
     value["type"] = "result".into();
     value["is_error"] = true.into();
     let result: ResultMessage = serde_json::from_value(value).unwrap();
-    turn_failure(&result, &Mask::default(), None).unwrap()
+    turn_failure(&result, &Mask::default(), retry_delay).unwrap()
 }

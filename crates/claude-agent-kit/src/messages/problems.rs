@@ -5,18 +5,18 @@ use std::path::Path;
 
 use claude_wire::content::ContentBlock;
 use claude_wire::launch::{Include, Skills, Thinking};
-use claude_wire::settings::{Sandbox, ThinkingDisplay};
+use claude_wire::settings::{McpDelivery, Sandbox, ThinkingDisplay};
 use serde_json::json;
 
 use super::Messages;
 use crate::hook::{PreToolUse, SessionStart};
-use crate::options::prepare;
 use crate::options::prepare::user_problem;
+use crate::options::{mcp_delivery, prepare};
 use crate::store::{MemoryStore, StoreOptions};
 use crate::transport::InMemory;
 use crate::{
-    AgentDefinition, Conversation, Json, Limits, NoArguments, Options, Permission, Prompt, Tool,
-    ToolServer,
+    AgentDefinition, CliVersion, Conversation, Json, Limits, NoArguments, Options, Permission,
+    Prompt, Tool, ToolServer,
 };
 
 pub(super) fn add(messages: &mut Messages) {
@@ -133,7 +133,9 @@ fn wire_options(messages: &mut Messages) {
         Options::new().conversation(Conversation::resume_or_start("r").at("m")),
         Options::new().conversation(Conversation::resume("r").dropping_turn("p")),
         Options::new().add_arg(("name", long.as_str())),
-        Options::new().mcp("a", Json::from(json!({"x": long.as_str()}))),
+        Options::new()
+            .mcp("a", Json::from(json!({"x": long.as_str()})))
+            .mcp_delivery(McpDelivery::Arguments),
         Options::new().env("A", long.as_str()),
     ] {
         problems(messages, &options);
@@ -167,6 +169,13 @@ fn servers(messages: &mut Messages) {
         .mcp("a", ToolServer::new().tool("b__c", "", nothing))
         .mcp("a__b", ToolServer::new().tool("c", "", nothing));
     problems(messages, &options);
+    let folder = tempfile::tempdir().unwrap();
+    messages.replace(folder.path(), "/srv");
+    let file = folder.path().join("servers.json");
+    std::fs::write(&file, r#"{"mcpServers": {"same": {"command": "c"}}}"#).unwrap();
+    let options = Options::new().mcp("same", ToolServer::new()).mcp_config_files([&file]);
+    let error = mcp_delivery(&options, Some(CliVersion::new(2, 1, 326))).unwrap_err();
+    messages.error(&error);
     let layers = Options::layered().file_text("a.json", r#"{"mcp": {"same": {}}}"#);
     let error = layers.under(Options::new().mcp("same", ToolServer::new())).unwrap_err();
     messages.error(&error);
@@ -196,6 +205,7 @@ fn configuration(messages: &mut Messages) {
         ("agent.json", r#"{"user": {"user": 1}}"#),
         ("agent.json", r#"{"conversation": {"resume": "r", "latest": true}}"#),
         ("agent.json", r#"{"agents": {"a": {"description": 1, "prompt": "p"}}}"#),
+        ("agent.json", r#"{"agents": {"reviewer": {"description": "Reviews changes"}}}"#),
         ("agent.json", r#"{"max_turns": 0, "model": "m", "fallback_model": "m"}"#),
         ("agent.toml", "model = \n"),
         ("agent.toml", "a = 99999999999999999999999999999999999999999999"),
@@ -245,6 +255,7 @@ fn types(messages: &mut Messages) {
         "include",
         "debug",
         "mcp",
+        "mcp_delivery",
         "environment",
         "extra_args",
         "settings",

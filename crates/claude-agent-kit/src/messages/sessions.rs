@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use claude_agent_core::session::{FailureResponse, Rejection, RunWarning};
 use claude_wire::control::{ControlOutcome, ControlResponse, McpServerInfo, PermissionMode};
 use claude_wire::id::RequestId;
 use claude_wire::message::ResultMessage;
-use claude_wire::session::{Exit, Rejection, RunWarning};
-use claude_wire::{Json, Message};
+use claude_wire::{Exit, Json, Message};
 
 use super::Messages;
 use crate::commands::DriverGone;
@@ -64,7 +64,7 @@ fn rejections(messages: &mut Messages) {
         ..Evidence::default()
     };
     messages.error(&rejection(&Rejection::Closed("broken pipe".to_owned()), "set_model", &exited));
-    let ended = claude_wire::session::RunFailure::IdleTimeout;
+    let ended = claude_agent_core::session::RunFailure::IdleTimeout;
     messages.error(&failure(&ended, &evidence).in_operation("set_model"));
     messages.error(&session::input_ended("set_model"));
     messages.error(&session::stopped("set_model"));
@@ -124,16 +124,38 @@ fn notices(messages: &mut Messages) {
         RunWarning::StoppedAfterResult,
         RunWarning::ExitWithoutResult,
         RunWarning::EmptyOutput,
-        RunWarning::CallbackFailed { request: request(), reason: reason(), denied: true },
-        RunWarning::CallbackFailed { request: request(), reason: reason(), denied: false },
-        RunWarning::CallbackTimedOut { request: request(), timeout, denied: true },
+        RunWarning::CallbackFailed {
+            request: request(),
+            reason: reason(),
+            response: FailureResponse::Deny,
+        },
+        RunWarning::CallbackFailed {
+            request: "tool `add` of the MCP server `calc`".to_owned(),
+            reason: "the callback panicked".to_owned(),
+            response: FailureResponse::Error,
+        },
+        RunWarning::CallbackFailed {
+            request: request(),
+            reason: reason(),
+            response: FailureResponse::Continue,
+        },
+        RunWarning::CallbackFailed {
+            request: "message for the MCP server calc".to_owned(),
+            reason: reason(),
+            response: FailureResponse::Acknowledge,
+        },
+        RunWarning::CallbackTimedOut {
+            request: request(),
+            timeout,
+            response: FailureResponse::Deny,
+        },
         RunWarning::CallbackOverload { request: request() },
         RunWarning::UnsupportedRequest {
             request: "elicitation".to_owned(),
             response: "declined".to_owned(),
         },
         RunWarning::ModeBypassesCallback(PermissionMode::Auto),
-        RunWarning::MirrorDegraded("an append did not succeed within 30s: no route".to_owned()),
+        RunWarning::MirrorDegraded("appends failed for 30s: no route".to_owned()),
         RunWarning::MirrorRecovered,
         RunWarning::UnknownTranscript("/tmp/notes.jsonl".to_owned()),
     ] {

@@ -1,14 +1,19 @@
 //! Errors of session stores.
 
+use std::io;
 use std::path::Path;
 
+use serde_json::json;
+
 use super::Messages;
-use crate::approval::{ApprovalId, DecideError, Decision, Refusal, texts};
+use crate::approval::{
+    Approval, ApprovalId, DecideError, Decision, Refusal, RefusedDecision, texts,
+};
 use crate::driver::{mirror, start};
 use crate::history::errors;
 use crate::store::{
-    EntryId, Epoch, NewEntry, ProjectKey, SessionKey, StoreError, StoreErrorKind, Subpath, recover,
-    restore, upload, write_session,
+    EntryId, Epoch, NewEntry, ProjectKey, Sequence, SessionKey, StoreError, StoreErrorKind,
+    Subpath, pages, recover, restore, retention, upload, write_session,
 };
 
 pub(super) fn add(messages: &mut Messages) {
@@ -22,6 +27,9 @@ pub(super) fn add(messages: &mut Messages) {
         Epoch::new(3),
         Epoch::new(4),
     ));
+    messages.store_error(&StoreError::unrequested_approval(&ApprovalId::parse(id).unwrap()));
+    messages.store_error(&StoreError::deletion_unsupported("SessionStore::projects"));
+    messages.store_error(&retention::panicked());
     messages.store_error(&ApprovalId::parse("x").unwrap_err());
     for scope in ["", "\0", &"x".repeat(513)] {
         messages.store_error(&ProjectKey::new(scope, "project").unwrap_err());
@@ -32,38 +40,59 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&Subpath::new(&"x".repeat(513)).unwrap_err());
     messages.store_error(&EntryId::new("").unwrap_err());
     messages.store_error(&NewEntry::new(None, "{", 0).unwrap_err());
-    messages.store_error(&upload::timed_out());
+    messages.store_error(&upload::timed_out(upload::SESSION_STORE));
     messages.store_error(&mirror::panicked());
-    messages.store_error(&upload::unreadable(std::io::ErrorKind::NotFound.into()));
-    messages.store_error(&upload::unnoted(std::io::ErrorKind::StorageFull.into()));
     let (session, folder) = (key.session(), Path::new("/home/me/.claude/projects/-work"));
+    let (missing, full) = (io::Error::from_raw_os_error(2), io::Error::from_raw_os_error(28));
+    messages.store_error(&upload::unreadable(&folder.join("x.jsonl"), missing));
+    messages.store_error(&upload::unnoted(&folder.join("session-store.json"), full));
     let down = || StoreError::new(StoreErrorKind::Unavailable, "the database is locked");
     messages.error(&write_session::store_failed("resume", &key, down()));
     messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
-    messages.store_error(&write_session::out_of_order());
+    messages.store_error(&write_session::out_of_order(&key, Sequence::new(17), Sequence::new(19)));
+    messages.store_error(&write_session::empty_page(&key));
+    for limit in ["2048 MiB of entries", "100,000 pages", "it returned within 10 minutes"] {
+        messages.store_error(&pages::too_large(limit));
+    }
     messages.error(&restore::latest_failed(down()));
     messages.error(&restore::not_found(session, folder));
+    messages.error(&restore::without_messages(session));
     messages.error(&restore::in_use(session));
     messages.error(&recover::no_store());
-    let failed = std::io::ErrorKind::PermissionDenied.into();
+    let failed = io::ErrorKind::PermissionDenied.into();
     messages.error(&errors::io("create a folder in", folder, failed));
     messages.warning(&restore::not_restored());
     messages.warning(&restore::orphaned(session, &folder.join("x.jsonl")));
+    add_approvals(messages, id);
+}
+
+fn add_approvals(messages: &mut Messages, id: &str) {
     messages.section("Approvals");
+    let down = || StoreError::new(StoreErrorKind::Unavailable, "the database is locked");
     let id = ApprovalId::parse(id).unwrap();
     let refusals = [
         Refusal::AlreadyDecided(Decision::allow("ana@example.com")),
         Refusal::Expired,
         Refusal::Withdrawn,
     ];
+    let request = json!({
+        "id": id.to_string(), "scope": "tenant", "session_id": id.to_string(), "tool_use_id": "toolu_1",
+        "tool_name": "Bash", "input": {}, "requested_at_ms": 1_794_880_800_000_u64,
+        "expires_at_ms": 1_794_967_200_000_u64,
+    });
+    let approval =
+        json!({"request": request, "status": "pending", "is_parked": true, "version": 1});
+    let approval: Approval = serde_json::from_value(approval).unwrap();
     messages.line("`DecideError`", &DecideError::NotFound(id).to_string());
     for refusal in refusals {
-        messages.line("`DecideError`", &DecideError::Refused(refusal).to_string());
+        let refused = RefusedDecision::new(&approval, refusal);
+        messages.line("`DecideError`", &DecideError::Refused(refused).to_string());
     }
     for text in texts::MODEL_TEXTS {
         messages.line("to the model", text);
     }
     messages.error(&start::approvals_failed(down()));
+    messages.store_error(&upload::timed_out(upload::APPROVAL_STORE));
     messages.warning(&texts::policy_failed("Bash", "no rules"));
     messages.warning(&texts::store_failed("Bash", &down()));
     messages.warning(&texts::settling_failed(&down()));

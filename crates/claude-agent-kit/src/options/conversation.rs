@@ -51,15 +51,15 @@ impl Conversation {
     }
 
     /// Resumes the conversation with this ID, a UUID, or starts a new one with that ID if the CLI
-    /// reports that it does not exist. The CLI resumes conversations of other working directories too,
-    /// and continues their transcripts where they are. If it does not find one that exists there, that
+    /// reports that it does not exist. The CLI (2.1.261 and newer) also resumes conversations of other working
+    /// directories, and continues their transcripts where they are. Should it not find one that exists there, that
     /// is an error ([`ConversationNotFound`](crate::ErrorKind::ConversationNotFound)), which names the
     /// directory: a new conversation with the same ID would hide it. All other failures are reported
     /// as usual. Sent as `--resume`, then `--session-id`.
     ///
     /// A CLI that is killed while it starts can leave a transcript without messages, which it cannot resume later. Such
-    /// a transcript is renamed to `<id>.jsonl.unused`, and a new conversation is started. With a
-    /// [store](crate::Options::store) that has its entries, this is not the case yet, and the start fails.
+    /// a transcript is renamed to `<id>.jsonl.unused`, and a new conversation is started. Its entries in a
+    /// [store](crate::Options::store) stay before those of the new conversation.
     ///
     /// [`Session::is_resumed`](crate::Session::is_resumed) and
     /// [`QueryStream::is_resumed`](crate::QueryStream::is_resumed) return whether the conversation was
@@ -210,7 +210,7 @@ impl Fallback {
 }
 
 /// Renames a transcript without messages. If that fails, the CLI reports that the ID is in use.
-fn set_aside(path: &Path) {
+pub(crate) fn set_aside(path: &Path) {
     let unused = path.with_extension("jsonl.unused");
     match std::fs::rename(path, &unused) {
         Ok(()) => tracing::warn!(
@@ -224,12 +224,10 @@ fn set_aside(path: &Path) {
 /// Returns the error for a conversation that belongs to another working directory.
 pub(crate) fn other_project(id: &SessionId, cwd: Option<String>, path: &Path) -> Error {
     let (place, help) = match cwd {
-        Some(cwd) => (format!("of \"{cwd}\""), format!("set `cwd` to \"{cwd}\"")),
-        None => (format!("at \"{}\"", path.display()), "set `cwd` to its directory".to_owned()),
+        Some(cwd) => (format!("for the directory \"{cwd}\""), format!("set `cwd` to \"{cwd}\"")),
+        None => (format!("in \"{}\"", path.display()), "set `cwd` to its directory".to_owned()),
     };
-    let message = format!(
-        "session {id} exists, but in another project folder, {place}, so the CLI cannot resume it here"
-    );
+    let message = format!("session {id} exists {place}, but the CLI did not find it from here");
     Error::new(ErrorKind::ConversationNotFound, message)
         .with_help(format!("{help}, or use another ID"))
         .with(|facts| facts.session_id = Some(id.clone()))
@@ -353,7 +351,7 @@ mod tests {
         assert_eq!(error.session_id().map(SessionId::as_str), Some(ID));
         let text = error.to_string();
         let help = format!("; help: set `cwd` to \"{}\", or use another ID", there.display());
-        assert!(text.contains("exists, but in another project folder") && text.ends_with(&help));
+        assert!(text.contains("but the CLI did not find it from here") && text.ends_with(&help));
 
         let same = Options::new().cwd(&there);
         let same = same.env("CLAUDE_CONFIG_DIR", config.to_str().unwrap());

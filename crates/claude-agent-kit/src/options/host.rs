@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use claude_agent_core::session::{QueryLimits, SessionLimits};
 use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use claude_wire::launch::{Needs, Secret};
-use claude_wire::session::{BacklogLimits, QueryLimits, SessionLimits};
 
 use super::{Options, OsUser, strings};
+use crate::backlog::BacklogLimits;
 use crate::callback::Registry;
 use crate::cli::{Runtime, VersionPolicy};
 use crate::group::RunGroup;
@@ -108,7 +109,7 @@ impl HostOptions {
 }
 
 impl Default for HostOptions {
-    /// The limits are those of the session machine, so that each default is declared once.
+    /// The limits are those of the session machine and the backlog, so that each default is declared once.
     fn default() -> Self {
         let (session, query) = (SessionLimits::default(), QueryLimits::default());
         Self {

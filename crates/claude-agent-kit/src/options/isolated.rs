@@ -17,7 +17,8 @@ const NEEDED: [&str; 5] = ["SystemRoot", "SystemDrive", "ComSpec", "PATHEXT", "P
 impl Options {
     /// Creates options that exclude the configuration of the user: no environment variables of this
     /// process, no settings, hooks, agents, skills, plugins or MCP servers of the user or the project,
-    /// no `CLAUDE.md`, no memory, no login.
+    /// no `CLAUDE.md`, no memory, no login, and no network traffic besides that of the API, of tools and of MCP servers
+    /// (no telemetry, no update check).
     ///
     /// `directory` is the home directory of the CLI, to which the CLI writes its files. It must exist
     /// and should not be accessible to other users. It is also the working directory, unless
@@ -40,7 +41,8 @@ impl Options {
             .setting_sources(SettingSources::none())
             .mcp_strict(true)
             .env("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "1")
-            .env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1");
+            .env("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
         match home(&directory.into()) {
             Ok((home, config)) => options
                 .cwd(&home)
@@ -105,6 +107,19 @@ mod tests {
         assert_eq!(found, [expected.to_str().unwrap(); 3]);
         assert_eq!(env["CLAUDE_CONFIG_DIR"].expose(), expected.join(".claude").to_str().unwrap());
         assert_eq!(Options::isolated("agents/7").settings.cwd, Some(expected));
+    }
+
+    #[test]
+    fn telemetry_memory_and_instructions_are_disabled() {
+        let options = Options::isolated("/srv/agents/7");
+        for name in [
+            "CLAUDE_CODE_DISABLE_CLAUDE_MDS",
+            "CLAUDE_CODE_DISABLE_AUTO_MEMORY",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        ] {
+            let value = options.settings.env.get(name).map(Secret::expose);
+            assert_eq!(value, Some("1"), "{name}");
+        }
     }
 
     #[test]

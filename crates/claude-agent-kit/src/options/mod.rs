@@ -11,6 +11,7 @@ mod host;
 mod isolated;
 mod layers;
 mod limits;
+mod mcp_delivery;
 mod model;
 mod origin;
 pub(crate) mod prepare;
@@ -28,6 +29,7 @@ use claude_wire::launch::Settings;
 use crate::copy_on_write::CopyOnWrite;
 
 pub use conversation::Conversation;
+pub(crate) use conversation::set_aside;
 pub use environment::{ExtraArg, SettingSources};
 pub use host::{Background, VersionCheck};
 pub use layers::Layers;
@@ -37,6 +39,7 @@ pub use user::OsUser;
 
 pub(crate) use callbacks::extra_disallowed_tools;
 pub(crate) use host::{HostOptions, OnStderr, OnWarning};
+pub(crate) use mcp_delivery::{MCP_IN_HANDSHAKE, mcp_delivery};
 pub(crate) use origin::Origins;
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use settings_file::read as read_settings;
@@ -138,8 +141,8 @@ mod tests {
     use claude_wire::launch::{Effort, Include, Plugin, Secret, Skills, Thinking, ToolSet};
     use claude_wire::settings::SystemPromptBase;
     use claude_wire::settings::{
-        CliSettings, DebugLog, EnvironmentPolicy, PermissionPrompts, PluginDelivery, PreviewFormat,
-        Sandbox, SettingsSource,
+        CliSettings, DebugLog, EnvironmentPolicy, McpDelivery, PermissionPrompts, PluginDelivery,
+        PreviewFormat, Sandbox, SettingsSource,
     };
 
     use super::*;
@@ -180,6 +183,9 @@ mod tests {
         });
         check(new().mcp_config_files(["a"]).mcp_config_files(["b"]), |s| {
             s.mcp_config_files = vec!["b".into()];
+        });
+        check(new().mcp_delivery(McpDelivery::Handshake), |s| {
+            s.mcp_delivery = McpDelivery::Handshake;
         });
         check(new().mcp_strict(true), |s| s.strict_mcp_config = true);
         check(new().permission_mode("plan"), |s| s.permission_mode = Some(PermissionMode::Plan));

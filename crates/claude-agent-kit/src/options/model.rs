@@ -52,6 +52,9 @@ impl Options {
 
     /// Limits the cost of a run, in US dollars; beyond the limit, the CLI ends the turn with an error
     /// result. Sent as `--max-budget-usd`. Default: no limit.
+    ///
+    /// The CLI counts per process: a resumed conversation starts at zero, with the whole budget again. For a budget per
+    /// conversation, add up the [`cost`](crate::TurnOutcome::cost) of its turns, and pass what is left.
     pub fn max_budget_usd(self, dollars: f64) -> Self {
         self.change_settings("max_budget_usd", |settings| settings.max_budget_usd = Some(dollars))
     }

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use claude_agent_core::session::{QueryLimits, SessionLimits};
 use claude_wire::content::Content;
 use claude_wire::control::Initialize;
 use claude_wire::launch::{self, CommandLine, Form, Limits, Origin, Problem, command_line};
-use claude_wire::session::{QueryLimits, SessionLimits};
 
 use super::settings_file::inline_settings_for_sandbox;
 use super::{HostOptions, Options, extra_disallowed_tools, warnings};
@@ -106,7 +106,7 @@ fn prepare_in(
     add_runtime_values(options, &mut secrets);
     Ok(Prepared {
         initialize: (form == Form::Session)
-            .then(|| Box::new(launch::initialize(&options.settings))),
+            .then(|| Box::new(launch::initialize(&options.settings, &options.host.needs))),
         secrets,
         command,
         warnings,
@@ -308,7 +308,7 @@ impl HostEnvironment {
     }
 }
 
-fn invalid(options: &Options, mut problems: Vec<Problem>) -> Error {
+pub(super) fn invalid(options: &Options, mut problems: Vec<Problem>) -> Error {
     for problem in &mut problems {
         name_sources(options, problem);
     }
@@ -357,7 +357,7 @@ mod tests {
     use claude_wire::content::ContentBlock;
 
     use super::*;
-    use crate::settings::EnvironmentPolicy;
+    use crate::settings::{EnvironmentPolicy, McpDelivery};
     use crate::{Json, Timeouts};
 
     fn environment(variables: &[(&str, &str)]) -> HostEnvironment {
@@ -480,6 +480,8 @@ mod tests {
         assert!(fits(&options.clone().env("B", "short"), &[("A", &half), ("B", &half)]));
         let servers =
             Options::new().mcp("x", Json::from_text(format!(r#"{{"a":"{half}"}}"#)).unwrap());
+        assert!(fits(&servers, &[]));
+        let servers = servers.mcp_delivery(McpDelivery::Arguments);
         assert_eq!(problems(prepare_in(&servers, None, &environment(&[]))), ["arguments"]);
     }
 

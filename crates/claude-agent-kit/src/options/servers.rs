@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use claude_wire::settings::McpDelivery;
+
 use super::Options;
 use crate::mcp::{McpServer, ServerKind};
 
@@ -10,7 +12,8 @@ impl Options {
     /// [`RemoteServer`](crate::mcp::RemoteServer) that the CLI connects to, JSON in the format of the
     /// CLI, or an in-process server (`ToolServer`, `RmcpServer`,
     /// [`RawServer`](crate::mcp::RawServer)). Replaces a server of the same name. Servers of the user's
-    /// settings remain available. Sent as `--mcp-config`. Default: none.
+    /// settings remain available. Sent as `mcpServers` in the handshake, or `--mcp-config` to CLIs before
+    /// 2.1.326. Default: none.
     ///
     /// In the CLI, the tool `add` of the server `calc` has the name `mcp__calc__add`. Use this name in
     /// [`allowed_tools`](Self::allowed_tools) to run the tool without permission, or `mcp__calc` for all
@@ -45,8 +48,25 @@ impl Options {
         self.change(|host| host.needs.servers = host.callbacks.servers.names())
     }
 
+    /// Sets how the servers of [`mcp`](Self::mcp) are passed to the CLI. Command lines are visible to all
+    /// users of the machine, with the environment variables and headers of servers; the handshake is not.
+    /// Print mode does not support it. Sent as `mcpServers` in the handshake, or `--mcp-config`. Default:
+    /// in the handshake if the CLI supports that (2.1.326 and newer), otherwise on the command line.
+    ///
+    /// The version is unknown with [`VersionCheck::Skip`](crate::VersionCheck::Skip), and with a
+    /// [`transport`](Self::transport) that does not report it. Then the default is the handshake if a
+    /// server is external, and the command line if all of them are in this process: their names are not
+    /// secret.
+    ///
+    /// If the CLI does not confirm the servers in the handshake, the start fails with
+    /// [`InitializeRejected`](crate::ErrorKind::InitializeRejected), so that no server is lost silently.
+    pub fn mcp_delivery(self, delivery: McpDelivery) -> Self {
+        self.change_settings("mcp_delivery", |settings| settings.mcp_delivery = delivery)
+    }
+
     /// Sets files that configure further MCP servers, in the format of the CLI. Replaces earlier files,
-    /// but not the servers of [`mcp`](Self::mcp). Sent as `--mcp-config`. Default: none.
+    /// but not the servers of [`mcp`](Self::mcp). A server of [`mcp`](Self::mcp) in the handshake must not
+    /// have the name of a server in a file. Sent as `--mcp-config`. Default: none.
     pub fn mcp_config_files(self, files: impl IntoIterator<Item = impl Into<PathBuf>>) -> Self {
         self.change_settings("mcp_config_files", |settings| {
             settings.mcp_config_files = files.into_iter().map(Into::into).collect();

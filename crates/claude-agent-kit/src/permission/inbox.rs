@@ -26,7 +26,8 @@ const REMEMBERED_BYTES: usize = 256;
 /// ID, for example by the handlers of a web service.
 ///
 /// Register [`callback`](Self::callback) with [`can_use_tool`](crate::Options::can_use_tool). Clones
-/// refer to the same inbox. A request that the CLI withdraws, or that `permission_timeout` ends, disappears.
+/// refer to the same inbox. A request that the CLI withdraws, or that
+/// [`Timeouts::permission`](crate::Timeouts::permission) ends, disappears.
 /// When the last clone of the inbox is dropped, all pending and later requests are denied, and so are
 /// requests beyond its capacity.
 ///

@@ -24,10 +24,11 @@ struct Entry {
 /// Processes that can be killed safely even after their parent exited or their ID was reused.
 pub(super) struct Descendants(Vec<Descendant>);
 
-enum Descendant {
-    Pidfd(OwnedFd),
-    /// Without `pidfd_open`.
-    Pid(Pid, Entry),
+struct Descendant {
+    pid: Pid,
+    entry: Entry,
+    /// `None` without `pidfd_open`.
+    pidfd: Option<OwnedFd>,
 }
 
 impl ProcessTable {
@@ -48,7 +49,11 @@ impl ProcessTable {
     /// Returns all descendants of `root`. The CLI runs tools in their own sessions, which a signal to its
     /// process group does not reach.
     pub(super) fn below(&self, root: u32) -> Descendants {
-        let mut found = self.children(root).to_vec();
+        self.with_descendants(self.children(root).to_vec())
+    }
+
+    /// Returns these processes and all their descendants.
+    fn with_descendants(&self, mut found: Vec<Entry>) -> Descendants {
         let mut held = Vec::new();
         let mut next = 0;
         while let Some(entry) = found.get(next).copied() {
@@ -87,19 +92,20 @@ impl Entry {
 impl Descendant {
     fn hold(entry: Entry) -> Option<Self> {
         let pid = Pid::from_raw(i32::try_from(entry.process).ok()?)?;
-        match pidfd_open(pid, PidfdFlags::empty()) {
+        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             // The id may have been reused since the scan.
-            Ok(pidfd) => entry.is_current().then_some(Self::Pidfd(pidfd)),
-            Err(rustix::io::Errno::SRCH) => None,
-            Err(_) => Some(Self::Pid(pid, entry)),
-        }
+            Ok(pidfd) if entry.is_current() => Some(pidfd),
+            Ok(_) | Err(rustix::io::Errno::SRCH) => return None,
+            Err(_) => None,
+        };
+        Some(Self { pid, entry, pidfd })
     }
 
     fn kill(&self) -> rustix::io::Result<()> {
-        match self {
-            Self::Pidfd(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
-            Self::Pid(pid, entry) if entry.is_current() => kill_process(*pid, Signal::KILL),
-            Self::Pid(..) => Ok(()),
+        match &self.pidfd {
+            Some(pidfd) => pidfd_send_signal(pidfd, Signal::KILL),
+            None if self.entry.is_current() => kill_process(self.pid, Signal::KILL),
+            None => Ok(()),
         }
     }
 }
@@ -111,6 +117,14 @@ impl Descendants {
             // user or the closed pipes can end it.
             let _ = process.kill();
         }
+    }
+
+    /// Kills the processes that still run, and those that they have started since.
+    pub(super) fn kill_with_descendants(&self, table: &ProcessTable) {
+        let current = self.0.iter().map(|process| process.entry).filter(Entry::is_current);
+        let found = table.with_descendants(current.collect());
+        self.kill();
+        found.kill();
     }
 }
 

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use claude_wire::session::{GracePeriods, Shutdown, ShutdownStep};
+use claude_agent_core::session::{GracePeriods, Shutdown, ShutdownStep};
 use tokio::sync::watch;
 
 use super::child::Child;
 #[cfg(target_os = "linux")]
-use super::descendants::ProcessTable;
+use super::descendants::{Descendants, ProcessTable};
 use super::wake::ExitWatch;
 use super::{Ended, contain_panic};
 
@@ -24,6 +24,9 @@ pub(super) struct ManagedChild {
     /// When the reaper thread begins that sequence although the driver was not dropped: a driver that is
     /// polled would have ended the child by then.
     watchdog: Option<Duration>,
+    /// The descendants when the child was ordered to end at once.
+    #[cfg(target_os = "linux")]
+    pub(super) noted: Option<Descendants>,
 }
 
 impl ManagedChild {
@@ -33,13 +36,34 @@ impl ManagedChild {
         ended: watch::Sender<Option<Ended>>,
         grace: GracePeriods,
     ) -> Self {
-        Self { child, watch, ended, grace, shutdown: Shutdown::default(), watchdog: None }
+        Self {
+            child,
+            watch,
+            ended,
+            grace,
+            shutdown: Shutdown::default(),
+            watchdog: None,
+            #[cfg(target_os = "linux")]
+            noted: None,
+        }
     }
 
     /// Enters a step of the shutdown sequence. Returns whether it must be taken.
     pub(super) fn enter(&mut self, step: ShutdownStep, now: Duration) -> bool {
         self.watchdog = None;
         self.shutdown.enter(step, now, &self.grace)
+    }
+
+    /// Begins the sequence of a child that must end at once. Returns whether it must be terminated.
+    pub(super) fn end_at_once(&mut self, now: Duration) -> bool {
+        self.watchdog = None;
+        self.shutdown.end_at_once(now, &self.grace)
+    }
+
+    /// Notes the descendants of a child that must end at once: when it has exited, they cannot be found any more.
+    #[cfg(target_os = "linux")]
+    pub(super) fn note_descendants(&mut self, table: &ProcessTable) {
+        self.noted = Some(table.below(self.child.id()));
     }
 
     pub(super) fn arm_watchdog(&mut self, now: Duration) {
@@ -80,13 +104,16 @@ impl ManagedChild {
         self.kill_child();
     }
 
-    /// Kills the child, its process group, and the processes below it that are in the table.
+    /// Kills the child, its process group, and the processes below it that are in the table, or were noted.
     #[cfg(target_os = "linux")]
     pub(super) fn kill(&mut self, table: &ProcessTable) {
         let descendants = table.below(self.child.id());
         signal_group(&self.child, rustix::process::Signal::KILL);
         self.kill_child();
         descendants.kill();
+        if let Some(noted) = self.noted.take() {
+            noted.kill_with_descendants(table);
+        }
     }
 
     /// Kills the child and its process group.

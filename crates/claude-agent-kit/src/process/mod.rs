@@ -28,13 +28,12 @@ use std::task::Waker;
 use std::thread;
 use std::time::Instant;
 
-use claude_wire::session::{GracePeriods, ShutdownStep};
+use claude_agent_core::session::{GracePeriods, ShutdownStep};
+use reaper::{Orders, Reaper};
 use tokio::sync::watch;
 
 use crate::panics;
 use crate::tasks::BoxFuture;
-
-use reaper::{Orders, Reaper};
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use spawn::fixture;
 #[cfg(target_os = "linux")]
@@ -124,6 +123,14 @@ impl Process {
     /// Sends SIGKILL to the process, its process group and, on Linux, all its descendants.
     pub(crate) fn kill(&self) {
         self.handle.signal(ShutdownStep::Kill);
+    }
+
+    /// Ends the process at once, in the background: sends SIGTERM now, and SIGKILL within a second. On Linux the
+    /// descendants that the process has now are killed, too, even if it has exited by then.
+    pub(crate) fn end_at_once(&self) {
+        if self.handle.ended.borrow().is_none() {
+            self.handle.orders.end_at_once(self.handle.id);
+        }
     }
 
     /// Ends the process in the background, from this step of the shutdown sequence, after its driver was

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use claude_wire::session::{GracePeriods, ShutdownStep};
+use claude_agent_core::session::{GracePeriods, ShutdownStep};
 use tokio::sync::watch;
 
 use super::child::Child;
 #[cfg(target_os = "linux")]
-use super::descendants::ProcessTable;
+use super::descendants::{Descendants, ProcessTable};
 use super::due::DueTimes;
 use super::managed_child::ManagedChild;
 use super::starter::Starters;
@@ -57,6 +57,10 @@ enum Order {
     ShutDown {
         id: u64,
         from: ShutdownStep,
+    },
+    /// The reaper thread ends the child at once, beside its driver.
+    EndAtOnce {
+        id: u64,
     },
     ArmWatchdog {
         id: u64,
@@ -151,6 +155,10 @@ impl Orders {
         self.send(Order::ShutDown { id, from });
     }
 
+    pub(super) fn end_at_once(&self, id: u64) {
+        self.send(Order::EndAtOnce { id });
+    }
+
     pub(super) fn arm_watchdog(&self, id: u64) {
         self.send(Order::ArmWatchdog { id });
     }
@@ -179,6 +187,11 @@ struct ReaperThread {
     steps: DueTimes,
     /// Children killed in this round. They share one scan of `/proc`.
     kills: Vec<u64>,
+    /// Children that end at once from this round on. They share a scan, too.
+    urgent: Vec<u64>,
+    /// The descendants of children that ended at once and have exited, and when they are killed.
+    #[cfg(target_os = "linux")]
+    orphans: Vec<(Duration, Descendants)>,
     /// Children whose exit is found by polling, and when to poll them.
     polled: IdMap<()>,
     poll_at: Instant,
@@ -198,6 +211,9 @@ impl ReaperThread {
             epoch: Instant::now(),
             steps: DueTimes::default(),
             kills: Vec::new(),
+            urgent: Vec::new(),
+            #[cfg(target_os = "linux")]
+            orphans: Vec::new(),
             polled: IdMap::default(),
             poll_at: Instant::now(),
             alarms: DueTimes::default(),
@@ -250,7 +266,12 @@ impl ReaperThread {
         let first = |due: &DueTimes| self.epoch.checked_add(due.first()?.0);
         let (alarm, step) = (first(&self.alarms), first(&self.steps));
         let poll = (self.polled.len() > 0).then_some(self.poll_at);
-        [alarm, step, poll, self.starters_at].into_iter().flatten().min()
+        #[cfg(target_os = "linux")]
+        let orphans = self.orphans.iter().map(|(at, _)| *at).min();
+        #[cfg(not(target_os = "linux"))]
+        let orphans = None;
+        let orphans = orphans.and_then(|at| self.epoch.checked_add(at));
+        [alarm, step, poll, orphans, self.starters_at].into_iter().flatten().min()
     }
 
     /// Reports the exit of a child and removes it.
@@ -276,6 +297,10 @@ impl ReaperThread {
             #[cfg(target_os = "linux")]
             self.starters.forget(id);
             child.tell(ended);
+            #[cfg(target_os = "linux")]
+            if let (Some(at), Some(noted)) = (child.deadline(), child.noted) {
+                self.orphans.push((at, noted));
+            }
         }
     }
 
@@ -326,17 +351,26 @@ impl ReaperThread {
     /// Takes the steps that are due, and kills the children marked for it.
     fn take_steps(&mut self, now: Instant) {
         let now = now - self.epoch;
+        self.end_urgent(now);
         while let Some((at, id)) = self.steps.first().filter(|(at, _)| *at <= now) {
             match self.children.get(id).and_then(|child| child.due(now)) {
                 Some(step) => self.step(id, step, now),
                 None => self.steps.remove(at, id),
             }
         }
-        if self.kills.is_empty() {
+        #[cfg(target_os = "linux")]
+        let has_orphans = self.orphans.iter().any(|(at, _)| *at <= now);
+        #[cfg(not(target_os = "linux"))]
+        let has_orphans = false;
+        if self.kills.is_empty() && !has_orphans {
             return;
         }
         #[cfg(target_os = "linux")]
         let table = ProcessTable::scan();
+        #[cfg(target_os = "linux")]
+        for (_, orphans) in self.orphans.extract_if(.., |(at, _)| *at <= now) {
+            orphans.kill_with_descendants(&table);
+        }
         for id in std::mem::take(&mut self.kills) {
             if let Some(child) = self.children.get_mut(id) {
                 #[cfg(target_os = "linux")]
@@ -344,6 +378,24 @@ impl ReaperThread {
                 #[cfg(not(target_os = "linux"))]
                 child.kill();
             }
+        }
+    }
+
+    /// Terminates the children that must end at once, after their descendants were noted.
+    fn end_urgent(&mut self, now: Duration) {
+        if self.urgent.is_empty() {
+            return;
+        }
+        #[cfg(target_os = "linux")]
+        let table = ProcessTable::scan();
+        for id in std::mem::take(&mut self.urgent) {
+            self.change(id, |child| {
+                #[cfg(target_os = "linux")]
+                child.note_descendants(&table);
+                if child.end_at_once(now) {
+                    child.terminate();
+                }
+            });
         }
     }
 
@@ -358,6 +410,7 @@ impl ReaperThread {
             }
             Order::Signal { id, step } => self.signal(id, step),
             Order::ShutDown { id, from } => self.step(id, from, self.epoch.elapsed()),
+            Order::EndAtOnce { id } => self.urgent.push(id),
             Order::ArmWatchdog { id } => {
                 let now = self.epoch.elapsed();
                 self.change(id, |child| child.arm_watchdog(now));

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use claude_wire::session::GracePeriods;
+use claude_agent_core::session::GracePeriods;
 use tokio::sync::oneshot;
 
 use super::child::{Child, Pipes};

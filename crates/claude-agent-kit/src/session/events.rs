@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use claude_wire::Exit;
 use claude_wire::id::SessionId;
-use claude_wire::session::Exit;
 use futures_core::Stream;
 use serde::{Serialize, Serializer};
 
@@ -90,6 +90,8 @@ struct Inner {
     session_id: Option<SessionId>,
     /// The error of the session, while the process is still being shut down.
     failure: Option<Error>,
+    /// Whether the CLI waits for a message, and no agent works in the background.
+    is_idle: bool,
     wakers: Wakers<u64>,
     next_key: u64,
 }
@@ -103,6 +105,7 @@ impl EventLog {
                 info: None,
                 session_id,
                 failure: None,
+                is_idle: true,
                 wakers: Wakers::default(),
                 next_key: 0,
             }),
@@ -151,6 +154,28 @@ impl EventLog {
                 Poll::Pending
             }
         }
+    }
+
+    pub(crate) fn set_idle(&self, is_idle: bool) {
+        let mut inner = self.lock();
+        if inner.is_idle == is_idle {
+            return;
+        }
+        inner.is_idle = is_idle;
+        let wakers = inner.wakers.take_all();
+        drop(inner);
+        panics::wake(wakers);
+    }
+
+    /// Waits until the CLI is idle or the run ends.
+    fn poll_idle(&self, key: u64, context: &mut Context<'_>) -> Poll<()> {
+        let mut inner = self.lock();
+        let has_ended = inner.states.last().is_some_and(SessionState::is_final);
+        if inner.is_idle || has_ended || inner.failure.is_some() {
+            return Poll::Ready(());
+        }
+        inner.wakers.insert(key, context);
+        Poll::Pending
     }
 
     /// Stores the session ID that the CLI reports.
@@ -225,6 +250,10 @@ impl Events {
     /// Waits for the handshake; `Some` is the error because of which it will never be done.
     pub(crate) fn poll_ready(&self, context: &mut Context<'_>) -> Poll<Option<Error>> {
         self.log.poll_ready(self.key, context)
+    }
+
+    pub(crate) fn poll_idle(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.log.poll_idle(self.key, context)
     }
 
     fn poll_state(&mut self, context: &mut Context<'_>) -> Poll<Option<SessionState>> {

@@ -5,6 +5,7 @@ mod interrupt;
 pub(crate) mod mcp;
 mod messages;
 pub(crate) mod operations;
+mod parked;
 mod replayed_turn;
 
 use std::fmt;
@@ -12,9 +13,10 @@ use std::future::poll_fn;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use claude_agent_core::session::{Event, OutgoingMessage};
 use claude_wire::control::InitializeResponse;
 use claude_wire::id::{MessageId, SessionId};
-use claude_wire::session::{Cost, Event, Exit, OutgoingMessage};
+use claude_wire::{Cost, Exit};
 
 pub use events::{Events, SessionState};
 pub use interrupt::{Interruption, TurnInterruption};
@@ -228,7 +230,10 @@ impl Session {
     pub async fn replayed_turn(&self) -> Result<Option<Turn>> {
         self.ready().await?;
         let handles = &self.shared.handles;
-        let Some(turn) = handles.replay.take() else { return Ok(None) };
+        let Some(turn) = poll_fn(|context| handles.replay.poll_take(context)).await else {
+            // The run may have failed before the replay started.
+            return handles.feed.error().map_or(Ok(None), Err);
+        };
         // The host reads by turn: earlier messages would be kept without a reader.
         handles.feed.release_early();
         Ok(Some(Turn::attach(self.clone(), turn)))
@@ -327,7 +332,7 @@ impl Session {
     /// after one second.
     ///
     /// # Errors
-    /// The error of the session, if it failed before.
+    /// The error of the session, if it failed before, or if it turns out that another host owns it.
     ///
     /// # Cancel safety
     /// Dropping the future does not cancel the shutdown.
@@ -346,7 +351,7 @@ impl Session {
         &self,
         operation: &str,
         turn: Option<TurnSlot>,
-        event: impl FnOnce(claude_wire::session::Waiter) -> Event,
+        event: impl FnOnce(claude_agent_core::session::Waiter) -> Event,
     ) -> std::result::Result<PendingReply, DriverGone> {
         self.shared.handles.commands.request(operation, turn, event)
     }

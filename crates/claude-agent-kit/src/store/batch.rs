@@ -1,6 +1,6 @@
 //! Appends the entries of a session in batches, with the summary of the session.
 
-use claude_wire::session::MirrorLimits;
+use claude_agent_core::session::MirrorLimits;
 use claude_wire::transcript::SummaryData;
 
 use super::SessionStore;

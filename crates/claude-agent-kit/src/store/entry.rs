@@ -206,6 +206,12 @@ impl Occurrences {
         })
     }
 
+    /// Returns how many entries of a transcript have each text.
+    pub(crate) fn of(&self, subpath: Option<&Subpath>) -> HashMap<Uuid, u64> {
+        let of_transcript = self.counts.iter().filter(|((known, _), _)| known.as_ref() == subpath);
+        of_transcript.map(|((_, digest), count)| (*digest, *count)).collect()
+    }
+
     /// Counts an entry that the store already has.
     pub fn count(&mut self, entry: &StoredEntry) {
         if let Some((digest, occurrence)) = entry.id.occurrence() {

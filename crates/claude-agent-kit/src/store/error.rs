@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::key::{Epoch, SessionKey};
+use crate::approval::ApprovalId;
+use crate::error::Error;
 use crate::id::SessionId;
 
 /// The kinds of [`StoreError`].
@@ -90,12 +92,32 @@ impl StoreError {
         Self::new(StoreErrorKind::Superseded, message)
     }
 
+    /// Creates the error of a store that returned another approval than the requested ones.
+    pub fn unrequested_approval(id: &ApprovalId) -> Self {
+        let message = format!(
+            "the store returned approval {id}, which was not requested: its scope, session, ID, state or position \
+             is another one; help: check who can write to the store, and restore it from a backup"
+        );
+        Self::new(StoreErrorKind::Corrupt, message)
+    }
+
     /// Creates the error of a cursor that is not one of the store.
     pub fn invalid_cursor(cursor: &str) -> Self {
         let shown: String = cursor.chars().take(64).collect();
         let message =
             format!("invalid cursor: {shown:?}; help: pass `SessionList::next` of the same store");
         Self::new(StoreErrorKind::Rejected, message)
+    }
+
+    /// Creates the error of a store that does not implement an optional method.
+    pub(crate) fn deletion_unsupported(method: &str) -> Self {
+        let message = format!("this store does not support retention; help: implement `{method}`");
+        Self::new(StoreErrorKind::Rejected, message)
+    }
+
+    /// Creates the error of a request on a runtime that cannot make it.
+    pub(crate) fn no_runtime(error: Error) -> Self {
+        Self::new(StoreErrorKind::Rejected, error.to_string()).caused_by(error)
     }
 
     /// Creates the error of a value that no store accepts.
@@ -121,12 +143,10 @@ impl fmt::Display for StoreError {
     }
 }
 
+/// The text, as `fn main() -> Result<…>` prints it.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreError")
-            .field("kind", &self.kind)
-            .field("message", &self.message)
-            .finish_non_exhaustive()
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -159,7 +179,7 @@ mod tests {
         let error = error.caused_by(std::io::Error::from(std::io::ErrorKind::StorageFull));
         assert_eq!(error.to_string(), "the disk is full");
         assert!(error.clone().source().unwrap().is::<std::io::Error>());
-        assert!(format!("{error:?}").contains("Full"));
+        assert_eq!(format!("{error:?}"), "the disk is full");
     }
 
     #[test]

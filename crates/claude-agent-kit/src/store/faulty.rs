@@ -97,4 +97,27 @@ impl SessionStore for FaultyStore {
             self.inner.delete(key, subpath).await
         })
     }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            self.check()?;
+            self.inner.projects(scope, after, limit).await
+        })
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            self.check()?;
+            self.inner.delete_unchanged(key, modified_ms).await
+        })
+    }
 }

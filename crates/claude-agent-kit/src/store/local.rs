@@ -6,18 +6,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use claude_wire::transcript::is_uuid;
+use claude_wire::transcript::{has_chain_entry, is_uuid};
+use serde_json::Value;
 
 use super::entry::Occurrences;
-use super::key::{Sequence, SessionKey, Subpath};
+use super::key::{SessionKey, Subpath};
+use super::own_files::OwnFiles;
+use super::pages::Pages;
+use super::position::LineReader;
 use super::request::Load;
-use super::upload::{LineReader, LocalFile, limited, read_files};
+use super::upload::{LocalFile, read_files};
 use super::{SessionStore, StoreFuture};
-use crate::small_file;
 use crate::sort;
 
 /// How deep the folders of a session may be nested.
 const MAX_DEPTH: usize = 8;
+
+/// How many entries are loaded together to find the first message, which has few entries before it.
+const FIRST_ENTRIES: usize = 16;
 
 /// How a local transcript and a stored one differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +36,8 @@ pub(super) struct Difference {
     pub(super) has_local_only: bool,
     /// Whether only the store has some entries.
     pub(super) has_stored_only: bool,
+    /// Whether one of them has a message. The CLI does not resume a transcript without messages.
+    pub(super) has_messages: bool,
 }
 
 impl Difference {
@@ -37,28 +45,27 @@ impl Difference {
     pub(super) fn of<'a>(
         store: &'a dyn SessionStore,
         key: &'a SessionKey,
+        files: &'a OwnFiles,
         path: &'a Path,
+        lines: Lines,
     ) -> StoreFuture<'a, Self> {
         Box::pin(async move {
-            let path = path.to_owned();
-            let local = read_files(move || entry_ids(&path)).await?;
+            let (files, read) = (files.clone(), path.to_owned());
+            let local = read_files(path, move || local_entries(&files, &read, lines)).await?;
             let is_local = local.is_some();
-            let mut missing = local.unwrap_or_default();
-            let mut found = Self { is_local, ..Self::default() };
-            let mut after = Sequence::new(0);
-            loop {
-                // Without a local transcript the first entry tells enough.
-                let load = if is_local { Load::main() } else { Load::main().limit(1) };
-                let page = limited(store.load(key, load.after(after))).await?;
+            let LocalEntries { ids: mut missing, has_messages } = local.unwrap_or_default();
+            let mut found = Self { is_local, has_messages, ..Self::default() };
+            // Without a local transcript the first message tells enough.
+            let load = if is_local { Load::main() } else { Load::main().limit(FIRST_ENTRIES) };
+            let mut pages = Pages::new();
+            while let Some(page) = pages.next(store, key, load).await? {
                 for entry in &page.entries {
                     found.is_stored = true;
                     found.has_stored_only |= !missing.remove(entry.id.as_str());
+                    found.has_messages = found.has_messages || is_message(&entry.text);
                 }
-                match page.entries.last() {
-                    Some(last) if is_local && page.more && last.sequence > after => {
-                        after = last.sequence;
-                    }
-                    _ => break,
+                if !is_local && found.has_messages {
+                    break;
                 }
             }
             found.has_local_only = !missing.is_empty();
@@ -67,25 +74,73 @@ impl Difference {
     }
 }
 
-/// Returns the IDs of the entries of a transcript; `None` if there is none.
-fn entry_ids(path: &Path) -> io::Result<Option<HashSet<String>>> {
-    let mut reader = match LineReader::open(path, 0) {
+/// Returns whether the store has a message of a session. Reads as far as the first one.
+pub(super) fn has_messages<'a>(
+    store: &'a dyn SessionStore,
+    key: &'a SessionKey,
+) -> StoreFuture<'a, bool> {
+    Box::pin(async move {
+        let mut pages = Pages::new();
+        while let Some(page) = pages.next(store, key, Load::main().limit(FIRST_ENTRIES)).await? {
+            if page.entries.iter().any(|entry| is_message(&entry.text)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
+}
+
+/// Returns whether an entry of a main transcript is a prompt or a response, as for the messages of a local transcript.
+/// Queued prompts, modes and titles are none.
+fn is_message(text: &str) -> bool {
+    // Most other entries have no parent.
+    if !has_chain_entry(text.as_bytes()) && !text.contains("\"uuid\"") {
+        return false;
+    }
+    let entry: Value = serde_json::from_str(text).unwrap_or_default();
+    matches!(entry["type"].as_str(), Some("user" | "assistant"))
+        && entry["uuid"].is_string()
+        && entry["isSidechain"] != true
+}
+
+/// The lines of a local transcript that are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lines {
+    All,
+    /// Those with a UUID.
+    Messages,
+}
+
+/// What a local transcript has.
+#[derive(Debug, Default)]
+struct LocalEntries {
+    ids: HashSet<String>,
+    has_messages: bool,
+}
+
+/// Returns the entries of a transcript; `None` if there is none.
+fn local_entries(files: &OwnFiles, path: &Path, lines: Lines) -> io::Result<Option<LocalEntries>> {
+    let mut reader = match LineReader::open(files, path, 0) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
     let mut occurrences = Occurrences::new();
-    let mut ids = HashSet::new();
+    let mut local = LocalEntries::default();
     while let Some(line) = reader.next_mirrored()? {
+        local.has_messages = local.has_messages || is_message(&line);
         // A damaged line is not an entry.
-        if let Ok(entry) = occurrences.entry(None, line) {
-            ids.insert(entry.id().to_string());
+        if let Ok(entry) = occurrences.entry(None, line)
+            && (lines == Lines::All || entry.id().has_uuid())
+        {
+            local.ids.insert(entry.id().to_string());
         }
     }
-    Ok(Some(ids).filter(|ids| !ids.is_empty()))
+    Ok(Some(local).filter(|local| !local.ids.is_empty()))
 }
 
 /// Returns the transcripts of the sessions in a project folder: of this session, or of all.
 pub(super) fn transcripts(
+    own: &OwnFiles,
     folder: &Path,
     scope: &str,
     project: &str,
@@ -107,13 +162,14 @@ pub(super) fn transcripts(
                 metadata: None,
             });
         }
-        add_subpaths(&entry.with_extension(""), "", &key, MAX_DEPTH, &mut files)?;
+        add_subpaths(own, &entry.with_extension(""), "", &key, MAX_DEPTH, &mut files)?;
     }
     Ok(files)
 }
 
 /// Adds the transcripts below the folder of a session.
 fn add_subpaths(
+    own: &OwnFiles,
     folder: &Path,
     prefix: &str,
     key: &SessionKey,
@@ -127,11 +183,11 @@ fn add_subpaths(
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let kind = path.symlink_metadata()?;
         if kind.is_dir() {
-            add_subpaths(&path, &format!("{prefix}{name}/"), key, depth - 1, files)?;
+            add_subpaths(own, &path, &format!("{prefix}{name}/"), key, depth - 1, files)?;
         } else if let Some(stem) = name.strip_suffix(".jsonl").filter(|_| kind.is_file()) {
             // The CLI writes transcripts into folders of the session, not beside them.
             let Ok(subpath) = Subpath::new(&format!("{prefix}{stem}")) else { continue };
-            let metadata = metadata(&path.with_extension("meta.json"));
+            let metadata = metadata(own, &path.with_extension("meta.json"));
             files.push(LocalFile { key: key.clone(), subpath: Some(subpath), path, metadata });
         }
     }
@@ -139,8 +195,8 @@ fn add_subpaths(
 }
 
 /// Returns the metadata of a subagent as the entry that the CLI reports.
-fn metadata(path: &Path) -> Option<Arc<str>> {
-    let text = String::from_utf8(small_file::read(path).ok()?).ok()?;
+fn metadata(own: &OwnFiles, path: &Path) -> Option<Arc<str>> {
+    let text = String::from_utf8(own.read(path).ok()?).ok()?;
     let members = text.trim().strip_prefix('{')?;
     let comma = if members.trim_start().starts_with('}') { "" } else { "," };
     let entry = format!("{{\"type\":\"agent_metadata\"{comma}{members}");
@@ -180,7 +236,8 @@ mod tests {
         let entries: Vec<NewEntry> =
             stored.iter().map(|text| occurrences.entry(None, *text).unwrap()).collect();
         store.append(&key, Append::new(&entries)).await.unwrap();
-        Difference::of(&store, &key, &path).await.unwrap()
+        let files = OwnFiles::of_host(folder.path());
+        Difference::of(&store, &key, &files, &path, Lines::All).await.unwrap()
     }
 
     #[tokio::test]
@@ -190,6 +247,7 @@ mod tests {
             is_stored,
             has_local_only,
             has_stored_only,
+            has_messages: false,
         };
         let request = "{\"type\":\"api-request\"}\n";
         assert_eq!(difference(&[], None).await, Difference::default());
@@ -207,6 +265,27 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn messages_are_found_on_either_side() {
+        let queued = r#"{"type":"queue-operation","operation":"enqueue","content":"\"uuid\""}"#;
+        let mode = r#"{"type":"mode","uuid":"00000000-0000-4000-8000-000000000001"}"#;
+        let agent =
+            r#"{"type":"user","uuid":"00000000-0000-4000-8000-000000000002","isSidechain":true}"#;
+        let prompt =
+            r#"{"parentUuid":null,"type":"user","uuid":"00000000-0000-4000-8000-000000000003"}"#;
+        let response = r#"{"type":"assistant","uuid":"00000000-0000-4000-8000-000000000004","parentUuid":"x"}"#;
+        let none = [queued, mode, agent, "1", "{}"];
+        assert!(!difference(&none, None).await.has_messages);
+        assert!(!difference(&none, Some(&[queued, "\n", mode, "\n"])).await.has_messages);
+        // Not only in the first page.
+        let mut many = vec![mode; 3 * FIRST_ENTRIES];
+        many.push(prompt);
+        assert!(difference(&many, None).await.has_messages);
+        assert!(difference(&[mode, response], None).await.has_messages);
+        assert!(difference(&[mode], Some(&[prompt, "\n"])).await.has_messages);
+        assert!(difference(&[prompt], Some(&[mode, "\n"])).await.has_messages);
+    }
+
     #[test]
     fn transcripts_of_subagents_are_found_with_their_metadata() {
         let folder = tempfile::tempdir().unwrap();
@@ -222,7 +301,8 @@ mod tests {
         ] {
             fs::write(path, text).unwrap();
         }
-        let files = transcripts(folder.path(), "s", "p", None).unwrap();
+        let own = OwnFiles::of_host(folder.path());
+        let files = transcripts(&own, folder.path(), "s", "p", None).unwrap();
         let found: Vec<_> = files
             .iter()
             .map(|file| (file.subpath.as_ref().map(Subpath::as_str), file.metadata.as_deref()))

@@ -216,6 +216,20 @@ impl StoredProject {
     }
 }
 
+impl StoredProject {
+    /// Deletes a session that was last modified at this time, and claims it.
+    fn delete_unchanged(&mut self, key: &SessionKey, modified_ms: u64) -> bool {
+        let session = self.sessions.get_mut(key.session());
+        let is_same = |session: &&mut StoredSession| {
+            session.last_of_main.is_some() && session.modified_ms == modified_ms
+        };
+        let Some(session) = session.filter(is_same) else { return false };
+        session.clear();
+        session.epoch = Epoch::new(session.epoch.get() + 1);
+        true
+    }
+}
+
 /// Reads the position in the list of sessions that a cursor names.
 fn read_cursor(cursor: &str) -> Option<(u64, SessionId)> {
     let (modified_ms, session) = cursor.split_once('.')?;
@@ -278,6 +292,38 @@ impl SessionStore for MemoryStore {
                 project.delete(key, subpath);
             }
             Ok(())
+        })
+    }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            let projects = lock(&self.projects);
+            let mut names = Vec::new();
+            for (key, _) in &projects.0 {
+                if key.scope() == scope && after.is_none_or(|after| key.project() > after) {
+                    names.push(key.project().to_owned());
+                }
+            }
+            sort::sort_by(&mut names, String::cmp);
+            names.truncate(limit.max(1));
+            Ok(names)
+        })
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let mut projects = lock(&self.projects);
+            let project = projects.get_mut(key.project_key());
+            Ok(project.is_some_and(|project| project.delete_unchanged(key, modified_ms)))
         })
     }
 }

@@ -47,15 +47,20 @@ mod error;
 #[cfg(test)]
 pub(crate) mod faulty;
 mod key;
+mod latest;
 mod local;
 mod memory;
 mod options;
+mod own_files;
 mod owner;
+pub(crate) mod pages;
 mod place;
+pub(crate) mod position;
 mod private_folder;
 pub(crate) mod recover;
 mod request;
 pub(crate) mod restore;
+pub(crate) mod retention;
 mod summary;
 pub(crate) mod upload;
 pub(crate) mod write_session;
@@ -75,6 +80,7 @@ pub use request::{
     Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
     SummaryUpdate,
 };
+pub use retention::{Retention, RetentionFailure, RetentionReport};
 
 pub(crate) use private_folder::PrivateFolder;
 pub(crate) use restore::{MirrorStart, restore};
@@ -156,6 +162,38 @@ pub trait SessionStore: Send + Sync + 'static {
         key: &'a SessionKey,
         subpath: Option<&'a Subpath>,
     ) -> StoreFuture<'a, ()>;
+
+    /// Returns the first `limit` projects of a scope with listed sessions, sorted by bytes, after the project `after`.
+    /// A store may also return projects whose sessions were deleted. [`Retention`] needs it.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached. The default implementation fails with [`StoreErrorKind::Rejected`].
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        let _ = (scope, after, limit);
+        Box::pin(async { Err(StoreError::deletion_unsupported("SessionStore::projects")) })
+    }
+
+    /// Deletes a session with all its transcripts if it is listed with this [time](SessionRow::modified_ms), and claims
+    /// it: a host that still has it open is fenced, so that it does not store the rest of a conversation whose
+    /// beginning is gone. Comparison, deletion and claim are one atomic step. Returns whether the session was
+    /// deleted. [`Retention`] needs it.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be reached or cannot be written to. The default implementation fails with
+    /// [`StoreErrorKind::Rejected`].
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        let _ = (key, modified_ms);
+        Box::pin(async { Err(StoreError::deletion_unsupported("SessionStore::delete_unchanged")) })
+    }
 }
 
 /// A shared store is a store.
@@ -186,5 +224,22 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
         subpath: Option<&'a Subpath>,
     ) -> StoreFuture<'a, ()> {
         (**self).delete(key, subpath)
+    }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        (**self).projects(scope, after, limit)
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        (**self).delete_unchanged(key, modified_ms)
     }
 }

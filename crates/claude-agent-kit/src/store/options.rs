@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use claude_wire::session::StorePolicy;
+use claude_agent_core::session::StorePolicy;
 
 use super::SessionStore;
 use super::error::StoreError;

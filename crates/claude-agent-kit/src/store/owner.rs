@@ -8,11 +8,12 @@ use claude_wire::Map;
 use serde_json::{Value, json};
 
 use super::key::{Epoch, SessionKey};
+use super::own_files::OwnFiles;
 use crate::id::SessionId;
-use crate::{private_file, small_file};
+use crate::{list, private_file, small_file};
 
 /// The name of the note.
-const FILE: &str = "session-store.json";
+pub(super) const FILE: &str = "session-store.json";
 
 /// The note of a private folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,10 @@ pub(super) struct Note {
     pub(super) session: SessionId,
     /// The sessions that the run claimed.
     pub(super) epochs: Map<u64>,
+    /// The sessions that the run created.
+    pub(super) created: Vec<SessionId>,
+    /// The last entry of each session that the store is known to have.
+    pub(super) acknowledged: Map<String>,
     /// The last sequence number of the resumed session that was written to the folder.
     pub(super) restored: u64,
     /// The process of the host.
@@ -71,6 +76,8 @@ impl Note {
             project: key.project().to_owned(),
             session: key.session().clone(),
             epochs: Map::new(),
+            created: Vec::new(),
+            acknowledged: Map::new(),
             restored: 0,
             process: this_process(),
             state: NoteState::Running,
@@ -85,23 +92,34 @@ impl Note {
     pub(super) fn is_of(&self, key: &SessionKey) -> bool {
         self.scope == key.scope()
             && self.project == key.project()
-            && (self.session == *key.session() || self.epochs.contains_key(key.session().as_str()))
+            && (self.session == *key.session()
+                || self.created.contains(key.session())
+                || self.epochs.contains_key(key.session().as_str()))
     }
 
-    /// Reads the note of a folder; `None` if it has none that can be read.
+    /// Reads the note of a folder; `None` if it has none that can be read, or that another user wrote.
     pub(super) fn read(folder: &Path) -> Option<Self> {
-        let mut value = small_file::read_json(&folder.join(FILE)).ok()?;
+        let bytes = OwnFiles::of_host(folder).read(&folder.join(FILE)).ok()?;
+        let mut value = small_file::parse_json(&bytes).ok()?;
         let process = value.get_mut("process").map(Value::take).unwrap_or_default();
         let text = |name: &str| value[name].as_str().map(str::to_owned);
         let mut epochs = Map::new();
         for (id, epoch) in value["epochs"].as_object()? {
             epochs.insert(id.as_str(), epoch.as_u64()?);
         }
+        let mut acknowledged = Map::new();
+        for (id, entry) in value["acknowledged"].as_object().into_iter().flatten() {
+            acknowledged.insert(id.as_str(), entry.as_str()?.to_owned());
+        }
+        let created = value["created"].as_array().into_iter().flatten();
+        let created = created.filter_map(|id| id.as_str().map(SessionId::from)).collect();
         Some(Self {
             scope: text("scope")?,
             project: text("project")?,
             session: SessionId::from(text("session")?),
             epochs,
+            created,
+            acknowledged,
             restored: value["restored"].as_u64()?,
             process,
             state: NoteState::from_str(value["state"].as_str()?)?,
@@ -116,6 +134,8 @@ impl Note {
             "project": self.project,
             "session": self.session.as_str(),
             "epochs": self.epochs,
+            "created": list::map(&self.created, &|id: &SessionId| id.as_str().to_owned()),
+            "acknowledged": self.acknowledged,
             "restored": self.restored,
             "process": self.process,
             "state": self.state.as_str(),
@@ -207,6 +227,8 @@ mod tests {
         let key = SessionKey::new("tenant", "app", ID).unwrap();
         let mut note = Note::new(&key);
         note.claim(&key, Epoch::new(3));
+        note.created.push(SessionId::from("1b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11"));
+        note.acknowledged.insert(ID, "entry".to_owned());
         (key, note)
     }
 

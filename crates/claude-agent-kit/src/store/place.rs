@@ -7,6 +7,7 @@ use claude_wire::Json;
 use claude_wire::settings::SettingsSource;
 use claude_wire::transcript::{is_project_folder_override, project_folder_name};
 
+use super::own_files::OwnFiles;
 use crate::error::Result;
 use crate::history::{canonical, errors, main_worktree};
 use crate::id::SessionId;
@@ -24,6 +25,8 @@ pub(super) struct Place {
     pub(super) config: PathBuf,
     /// Whether the CLI lets the project folder be chosen.
     pub(super) is_folder_chosen: bool,
+    /// The working directory.
+    pub(super) directory: PathBuf,
     /// The name of the project folder.
     pub(super) folder: String,
     /// The folder of the project memory, which all worktrees of a repository share.
@@ -60,7 +63,17 @@ impl Place {
             None => folder.clone(),
         });
         let memory = config.join("projects").join(memory).join("memory");
-        Ok(Self { config, is_folder_chosen, folder, memory })
+        Ok(Self { config, is_folder_chosen, directory, folder, memory })
+    }
+
+    /// Returns the files of a run with these options.
+    pub(super) async fn files(&self, options: &Options) -> Result<OwnFiles> {
+        let user = match (&options.host.user, &options.host.transport) {
+            (Some(user), None) => Some(user.resolve().await?.user),
+            // A custom transport chooses the user itself.
+            _ => None,
+        };
+        Ok(OwnFiles::of_run(&self.config, user))
     }
 
     pub(super) fn projects(&self) -> PathBuf {

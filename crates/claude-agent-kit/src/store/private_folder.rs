@@ -5,8 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::key::{Epoch, Sequence, SessionKey};
-use super::owner::{Note, NoteState};
+use super::entry::EntryId;
+use super::key::{Epoch, SessionKey};
+use super::owner::{self, Note, NoteState};
+use super::write_session::Written;
+use crate::id::SessionId;
 use crate::lock::lock;
 use crate::private_file;
 
@@ -30,13 +33,18 @@ struct FolderState {
 }
 
 impl PrivateFolder {
-    /// Creates an empty folder for the resume of a session.
-    pub(super) fn create(projects: &Path, key: &SessionKey) -> io::Result<Self> {
+    /// Creates an empty folder for the resume of a session, or for a fork with this ID.
+    pub(super) fn create(
+        projects: &Path,
+        key: &SessionKey,
+        fork: Option<SessionId>,
+    ) -> io::Result<Self> {
         let name = format!("{PREFIX}{}", crate::random::uuid());
         let path = projects.join(&name);
         private_file::create_dir_all(projects)?;
         private_file::create_dir(&path)?;
-        let note = Note::new(key);
+        let mut note = Note::new(key);
+        note.created.extend(fork);
         let state = Mutex::new(FolderState { note, is_used: false, is_removed: false });
         let folder = Self { path, name, state };
         lock(&folder.state).note.write(&folder.path)?;
@@ -45,6 +53,11 @@ impl PrivateFolder {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the path of the note.
+    pub(super) fn note_path(&self) -> PathBuf {
+        self.path.join(owner::FILE)
     }
 
     pub(super) fn name(&self) -> &str {
@@ -58,10 +71,36 @@ impl PrivateFolder {
         state.note.write(&self.path)
     }
 
-    /// Records that the folder has everything that the store has, up to this position.
-    pub(super) fn restored(&self, last: Sequence) -> io::Result<()> {
+    /// Returns the session that was resumed or forked.
+    pub(super) fn origin(&self) -> SessionId {
+        lock(&self.state).note.session.clone()
+    }
+
+    /// Records that the CLI has created a session, before it is claimed: without a claim, nothing else shows that
+    /// it is one of this run.
+    pub(super) fn creates(&self, session: &SessionId) -> io::Result<()> {
         let mut state = lock(&self.state);
-        state.note.restored = last.get();
+        if state.note.session == *session || state.note.created.contains(session) {
+            return Ok(());
+        }
+        state.note.created.push(session.clone());
+        state.note.write(&self.path)
+    }
+
+    /// Records that the folder has everything that the store has, up to this entry.
+    pub(super) fn restored(&self, key: &SessionKey, written: &Written) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        state.note.restored = written.last.get();
+        if let Some(id) = &written.last_id {
+            state.note.acknowledged.insert(key.session().to_string(), id.to_string());
+        }
+        state.note.write(&self.path)
+    }
+
+    /// Records the last entry that the store has.
+    pub(super) fn acknowledged(&self, key: &SessionKey, entry: &EntryId) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        state.note.acknowledged.insert(key.session().to_string(), entry.to_string());
         state.note.write(&self.path)
     }
 

@@ -16,18 +16,20 @@ use tokio::time::Instant;
 
 use super::error::StoreError;
 use super::key::{Epoch, ProjectKey, SessionKey};
-use super::local::Difference;
+use super::latest;
+use super::local::{Difference, Lines};
 use super::options::StoreOptions;
+use super::own_files::OwnFiles;
+use super::owner::Note;
 use super::place::Place;
 use super::private_folder::PrivateFolder;
 use super::recover::{Recovered, RecoveryOutcome, leftovers};
-use super::request::List;
 use super::upload::{OwnedSessions, Target, limited};
-use super::write_session::{blocking, store_failed, write_session};
+use super::write_session::{blocking, failed_store, store_failed, write_session};
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::{History, errors};
 use crate::id::SessionId;
-use crate::options::Options;
+use crate::options::{Options, set_aside};
 use crate::tasks::BoxFuture;
 use crate::warning::{Warning, WarningCode};
 
@@ -62,11 +64,18 @@ pub(crate) fn restore(options: &Options) -> BoxFuture<'_, Result<Option<Restored
         let is_earlier =
             matches!(options.settings.start.origin, Origin::Latest | Origin::Session(_));
         if !is_earlier || !is_restored(options) {
-            let mut restored = Restored::unchanged(options, &store);
+            // Without a known directory, a store that failed is not caught up from files.
+            let files = match Place::of(options) {
+                Ok(place) => place.files(options).await?,
+                Err(_) => OwnFiles::default(),
+            };
+            let mut restored = Restored::unchanged(options, &store, files);
             restored.warnings.extend(is_earlier.then(not_restored));
             return Ok(Some(restored));
         }
-        let restorer = Restorer { options, place: Place::of(options)?, store };
+        let place = Place::of(options)?;
+        let files = place.files(options).await?;
+        let restorer = Restorer { options, place, files, store };
         restorer.run().await.map(Some)
     })
 }
@@ -78,9 +87,9 @@ pub(crate) fn is_restored(options: &Options) -> bool {
 }
 
 impl Restored {
-    fn unchanged(options: &Options, store: &StoreOptions) -> Self {
-        let target =
-            Target { options: store.clone(), project: store.project.clone(), folder: None };
+    fn unchanged(options: &Options, store: &StoreOptions, files: OwnFiles) -> Self {
+        let (project, store) = (store.project.clone(), store.clone());
+        let target = Target { options: store, project, folder: None, files };
         let mirror = MirrorStart { target, sessions: OwnedSessions::default() };
         Self { options: options.clone(), mirror, warnings: Vec::new() }
     }
@@ -89,6 +98,7 @@ impl Restored {
 struct Restorer<'a> {
     options: &'a Options,
     place: Place,
+    files: OwnFiles,
     store: StoreOptions,
 }
 
@@ -110,7 +120,7 @@ impl Restorer<'_> {
     }
 
     async fn attempt(&self) -> Result<Restored> {
-        let mut restored = Restored::unchanged(self.options, &self.store);
+        let mut restored = Restored::unchanged(self.options, &self.store, self.files.clone());
         let project: Arc<str> = match &self.store.project {
             Some(project) => project.clone(),
             None => self.place.folder.as_str().into(),
@@ -136,32 +146,40 @@ impl Restorer<'_> {
     /// Returns the session of the project that was modified last.
     async fn latest(&self, project: &str) -> Result<Option<SessionId>> {
         let key = ProjectKey::new(&self.store.scope, project).map_err(invalid_key)?;
-        let list = limited(self.store.store.list(&key, List::new().limit(1))).await;
-        let list = list.map_err(latest_failed)?;
-        Ok(list.sessions.into_iter().next().map(|row| row.session))
+        // A name that the host chose says itself which sessions belong together.
+        let directory = self.store.project.is_none().then_some(&*self.place.directory);
+        let found = latest::latest(&*self.store.store, &key, directory).await;
+        found.map_err(latest_failed)
     }
 
     async fn restore_session(&self, key: &SessionKey, restored: &mut Restored) -> Result<()> {
         let failed = |error: StoreError| store_failed("resume", key, error);
-        let recovered = leftovers(&self.place, &self.store, &|note| note.is_of(key)).await?;
+        let selects = |note: &Note| note.is_of(key);
+        let recovered = leftovers(&self.place, &self.files, &self.store, &selects).await?;
         restored.warnings.extend(recovered.iter().filter_map(orphaned_folder));
+        let is_fork = restored.options.settings.start.fork;
+        // Before the claim, which would end a run of this machine whose transcript cannot be replaced.
+        if !is_fork && !self.place.is_folder_chosen && self.history().is_live(key.session()).await?
+        {
+            return Err(in_use(key.session()));
+        }
         // Before the entries are read: afterwards no other host can add any. A fork does not change its
         // origin.
-        let is_fork = restored.options.settings.start.fork;
         let claimed = if is_fork { None } else { Some(self.claim(key).await?) };
         if let Some(epoch) = claimed {
             restored.mirror.sessions.add(key.clone(), epoch);
         }
         let path = self.place.transcript(key.session());
-        let found = Difference::of(&*self.store.store, key, &path).await.map_err(failed)?;
-        if !found.is_local && !found.is_stored {
-            return self.start_new(key, restored);
+        let store = &*self.store.store;
+        let found = Difference::of(store, key, &self.files, &path, Lines::All).await;
+        let found = found.map_err(failed)?;
+        if !found.has_messages {
+            return self.start_new(key, found, restored).await;
         }
         if found.has_local_only && !found.has_stored_only && claimed.is_some() {
             let MirrorStart { target, sessions } = &mut restored.mirror;
             let folder = self.place.project_folder();
-            let sent = target.send_all(sessions, &folder, key.project(), Some(key.session())).await;
-            sent.map_err(failed)?;
+            target.send_local(sessions, &folder, key).await.map_err(failed)?;
         }
         let is_live = found.is_local && self.history().is_live(key.session()).await?;
         if found.is_local && !found.has_stored_only && !is_live {
@@ -189,12 +207,37 @@ impl Restorer<'_> {
     }
 
     /// Starts a new conversation with the ID, if that is wanted.
-    fn start_new(&self, key: &SessionKey, restored: &mut Restored) -> Result<()> {
+    ///
+    /// A CLI that was killed while it started, or that only made a handshake, leaves entries without messages, which
+    /// no CLI resumes. Those in the store stay, because acknowledged entries are not removed: the new conversation
+    /// continues after them, with the next sequence numbers and the epoch that was claimed. A later resume writes them
+    /// before the messages, as they are in the transcript of a CLI that was not killed. A local file is renamed,
+    /// because the CLI does not use the ID of an existing one.
+    async fn start_new(
+        &self,
+        key: &SessionKey,
+        found: Difference,
+        restored: &mut Restored,
+    ) -> Result<()> {
+        let session = key.session();
         let start = &mut restored.options.settings.start;
         if !start.or_new {
-            return Err(not_found(key.session(), &self.place.project_folder()));
+            return Err(if found.is_local || found.is_stored {
+                without_messages(session)
+            } else {
+                not_found(session, &self.place.project_folder())
+            });
         }
-        *start = Start::with_id(key.session().clone());
+        *start = Start::with_id(session.clone());
+        // If another CLI uses the file, the new one reports that the ID is in use.
+        if found.is_local && !self.history().is_live(session).await? {
+            let path = self.place.transcript(session);
+            blocking(move || {
+                set_aside(&path);
+                Ok(())
+            })
+            .await?;
+        }
         Ok(())
     }
 
@@ -207,8 +250,10 @@ impl Restorer<'_> {
     ) -> Result<()> {
         let projects = self.place.projects();
         let (shown, owned) = (projects.clone(), key.clone());
+        let start = &restored.options.settings.start;
+        let fork = start.id.clone().filter(|_| start.fork);
         let create = move || {
-            let folder = PrivateFolder::create(&projects, &owned)?;
+            let folder = PrivateFolder::create(&projects, &owned, fork)?;
             claimed.map(|epoch| folder.claimed(&owned, epoch)).transpose()?;
             Ok(folder)
         };
@@ -216,11 +261,13 @@ impl Restorer<'_> {
         let folder = blocking(move || create().map_err(failed)).await?;
         let written = write_session(&*self.store.store, key, folder.path()).await?;
         folder
-            .restored(written.last)
+            .restored(key, &written)
             .map_err(|error| errors::io("write to", folder.path(), error))?;
         let options = std::mem::take(&mut restored.options);
         restored.options = self.place.use_folder(options, folder.name());
-        restored.mirror.target.folder = Some(folder);
+        let target = &mut restored.mirror.target;
+        target.files = self.files.clone().or_of_host();
+        target.folder = Some(folder);
         Ok(())
     }
 
@@ -261,8 +308,7 @@ fn is_retryable(error: &Error) -> bool {
 }
 
 pub(crate) fn latest_failed(error: StoreError) -> Error {
-    let message = format!("cannot find the latest conversation in the store: {error}");
-    Error::new(ErrorKind::StoreFailed, message).caused_by(error)
+    failed_store("cannot find the latest conversation in the session store", error)
 }
 
 fn invalid_key(error: StoreError) -> Error {
@@ -270,8 +316,9 @@ fn invalid_key(error: StoreError) -> Error {
 }
 
 pub(crate) fn not_restored() -> Warning {
-    let message = "the conversation is not read from the store: the transport may start the CLI on another \
-                   machine, where only its own transcripts can be resumed";
+    let message = "`store` is ignored for the resume because `transport` may start the CLI on another machine, where \
+                   only its own transcripts can be resumed; help: return true from `Transport::is_local` if the CLI \
+                   uses the files of this machine";
     let warning = Warning::new(WarningCode::OptionIgnored, message);
     warning.with(|facts| facts.options = vec!["store", "transport"])
 }
@@ -286,8 +333,8 @@ fn orphaned_folder(recovered: &Recovered) -> Option<Warning> {
 /// Creates the warning about entries that will not be part of the conversation.
 pub(crate) fn orphaned(session: &SessionId, path: &Path) -> Warning {
     let message = format!(
-        "\"{}\" has entries of session {session} that are not in the store: another host continued the \
-         session without them; help: keep the file if they matter, or delete it",
+        "\"{}\" has entries of session {session} that are not in the store, and will not be sent: another host \
+         continued the session without them; help: keep a copy of the file if they matter, then delete it",
         path.display()
     );
     Warning::new(WarningCode::OrphanedBranch, message)
@@ -300,6 +347,17 @@ pub(crate) fn in_use(session: &SessionId) -> Error {
     );
     Error::new(ErrorKind::SessionLive, message)
         .with_help("set CLAUDE_CONFIG_DIR with `Options::env`, or stop the other run")
+        .with(|facts| facts.session_id = Some(session.clone()))
+}
+
+pub(crate) fn without_messages(session: &SessionId) -> Error {
+    let message = format!(
+        "session {session} has no messages, so the CLI cannot resume it: an earlier CLI ended before the first one"
+    );
+    Error::new(ErrorKind::ConversationNotFound, message)
+        .with_help(
+            "use `Conversation::resume_or_start`, which starts a new conversation with this ID",
+        )
         .with(|facts| facts.session_id = Some(session.clone()))
 }
 

@@ -5,7 +5,7 @@ use claude_wire::transcript::SummaryData;
 use super::batch::add_to_summary;
 use super::entry::{NewEntry, StoredEntry};
 use super::key::{Epoch, Sequence, SessionKey};
-use super::request::Append;
+use super::request::{Append, Appended};
 use super::upload::limited;
 use super::{SessionStore, StoreFuture};
 
@@ -39,7 +39,7 @@ impl SessionSummary {
         key: &'a SessionKey,
         epoch: Epoch,
         entries: &'a [NewEntry],
-    ) -> StoreFuture<'a, ()> {
+    ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             let mut data = self.data.clone();
             add_to_summary(&mut data, entries);
@@ -49,7 +49,7 @@ impl SessionSummary {
             let new = (entries.len() as u64).saturating_sub(appended.skipped);
             self.is_outdated |= appended.last.get() != self.last.get() + new;
             (self.data, self.last) = (data, appended.last);
-            Ok(())
+            Ok(appended)
         })
     }
 }

@@ -1,31 +1,32 @@
 //! Sends the lines of local transcripts that the store does not have.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
-use claude_wire::session::MirrorLimits;
-use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::entry::{EntryId, NewEntry, Occurrences};
 use super::error::{StoreError, StoreErrorKind};
-use super::key::{Epoch, Sequence, SessionKey, Subpath};
+use super::key::{Epoch, SessionKey, Subpath};
 use super::options::StoreOptions;
+use super::own_files::OwnFiles;
+use super::pages::Pages;
+use super::position::{Found, Positions};
 use super::private_folder::PrivateFolder;
-use super::request::Load;
+use super::request::{Appended, Load};
 use super::summary::SessionSummary;
 use super::{SessionStore, StoreFuture};
+use crate::driver::require_timers;
 use crate::tasks::{self, Boxed, Unboxing};
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The start of the entries that the CLI reports without writing them to the transcript.
-const METADATA: &str = r#"{"type":"agent_metadata""#;
+/// The stores, as errors name them.
+pub(crate) const SESSION_STORE: &str = "session store";
+pub(crate) const APPROVAL_STORE: &str = "approval store";
 
 /// The store of a run, and where its sessions are stored.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Target {
     pub(crate) project: Option<Arc<str>>,
     /// The project folder, if it is that of this run only.
     pub(crate) folder: Option<PrivateFolder>,
+    /// The transcripts that may be read.
+    pub(crate) files: OwnFiles,
 }
 
 /// A transcript on the local disk.
@@ -66,6 +69,10 @@ impl OwnedSessions {
             Some(at) => self.0[at].1 = session,
             None => self.0.push((key, session)),
         }
+    }
+
+    pub(super) fn contains(&self, key: &SessionKey) -> bool {
+        self.position(key).is_some()
     }
 
     fn position(&self, key: &SessionKey) -> Option<usize> {
@@ -104,35 +111,9 @@ impl OwnedSession {
 pub(crate) struct Stored {
     pub(crate) occurrences: Occurrences,
     pub(crate) summary: SessionSummary,
-    positions: Positions,
-}
-
-/// The position in a transcript: after the last entry that the store has.
-#[derive(Clone, Debug, Default)]
-struct Position {
-    offset: u64,
-    /// The last stored entry with a UUID, until it is found.
-    last: Option<EntryId>,
-    /// The number of lines after it that are stored.
-    skipped: usize,
-    /// The last stored metadata.
-    metadata: Option<Arc<str>>,
-}
-
-/// The positions in the transcripts of a session: few, as a transcript is that of an agent.
-#[derive(Debug, Default)]
-struct Positions(Vec<(Option<Subpath>, Position)>);
-
-impl Positions {
-    /// Returns the position in a transcript, at first its start.
-    fn of(&mut self, subpath: Option<&Subpath>) -> &mut Position {
-        let known = self.0.iter().position(|(known, _)| known.as_ref() == subpath);
-        let at = known.unwrap_or_else(|| {
-            self.0.push((subpath.cloned(), Position::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[at].1
-    }
+    pub(super) positions: Positions,
+    /// The last entry of all transcripts.
+    pub(super) last: Option<EntryId>,
 }
 
 impl Stored {
@@ -141,26 +122,16 @@ impl Stored {
     fn load<'a>(store: &'a dyn SessionStore, key: &'a SessionKey) -> StoreFuture<'a, Self> {
         Box::pin(async move {
             let mut stored = Self::default();
-            let mut after = Sequence::new(0);
-            loop {
-                let page = limited(store.load(key, Load::all().after(after))).await?;
-                for entry in &page.entries {
-                    stored.occurrences.count(entry);
-                    stored.summary.add(entry);
-                    let position = stored.positions.of(entry.subpath.as_ref());
-                    if entry.text.starts_with(METADATA) {
-                        position.metadata = Some(entry.text.clone());
-                    } else if entry.id.has_uuid() {
-                        (position.last, position.skipped) = (Some(entry.id.clone()), 0);
-                    } else if entry.id.occurrence().is_some() {
-                        position.skipped += 1;
-                    }
-                }
-                match page.entries.last() {
-                    Some(last) if page.more && last.sequence > after => after = last.sequence,
-                    _ => return Ok(stored),
+            let mut pages = Pages::new();
+            while let Some(page) = pages.next(store, key, Load::all()).await? {
+                for entry in page.entries {
+                    stored.occurrences.count(&entry);
+                    stored.summary.add(&entry);
+                    stored.positions.of(entry.subpath.as_ref()).add(&entry);
+                    stored.last = Some(entry.id);
                 }
             }
+            Ok(stored)
         })
     }
 }
@@ -176,9 +147,14 @@ impl Target {
             if let Some(at) = sessions.position(key) {
                 return Ok(&mut sessions.0[at].1);
             }
+            if let Some(folder) = &self.folder {
+                let created = folder.creates(key.session());
+                created.map_err(|error| unnoted(&folder.note_path(), error))?;
+            }
             let epoch = limited(self.options.store.claim(key)).await?;
             if let Some(folder) = &self.folder {
-                folder.claimed(key, epoch).map_err(unnoted)?;
+                let noted = folder.claimed(key, epoch);
+                noted.map_err(|error| unnoted(&folder.note_path(), error))?;
             }
             sessions.add(key.clone(), epoch);
             let at = sessions.0.len() - 1;
@@ -191,18 +167,21 @@ impl Target {
         &'a self,
         sessions: &'a mut OwnedSessions,
         file: &'a LocalFile,
-    ) -> StoreFuture<'a, usize> {
+    ) -> StoreFuture<'a, u64> {
         Box::pin(async move {
             let store = &*self.options.store;
             let LocalFile { key, subpath, path, metadata } = file;
             let session = self.owned(sessions, key).await?;
             let epoch = session.epoch;
-            let Stored { occurrences, summary, positions } = session.stored(store, key).await?;
+            let stored = session.stored(store, key).await?;
+            self.locate(stored, file).await?;
+            let Stored { occurrences, summary, positions, .. } = stored;
             let position = positions.of(subpath.as_ref());
             let mut count = 0;
             loop {
-                let (file, from) = (path.clone(), position.clone());
-                let (lines, next) = read_files(move || read_lines(&file, from)).await?;
+                let (files, read, from) = (self.files.clone(), path.clone(), position.clone());
+                let read = read_files(path, move || from.read_lines(&files, &read));
+                let (lines, next) = read.await?;
                 let is_end = lines.is_empty();
                 let metadata = metadata.clone().filter(|_| is_end);
                 let metadata = metadata.filter(|new| position.metadata.as_ref() != Some(new));
@@ -210,7 +189,7 @@ impl Target {
                 let mut add = |text: Arc<str>| match occurrences.entry(subpath.clone(), text) {
                     Ok(entry) => entries.push(entry),
                     // A line that a crash damaged is not an entry; the store could not return it.
-                    Err(error) => tracing::warn!("{path:?}: {error}"),
+                    Err(error) => tracing::warn!("{:?}: {error}", file.path),
                 };
                 for line in lines {
                     add(line.into());
@@ -219,146 +198,118 @@ impl Target {
                     add(metadata.clone());
                 }
                 if !entries.is_empty() {
-                    summary.append(store, key, epoch, &entries).await?;
+                    let appended = summary.append(store, key, epoch, &entries).await?;
+                    self.acknowledge(key, &entries, &appended);
+                    count += (entries.len() as u64).saturating_sub(appended.skipped);
                 }
-                count += entries.len();
-                *position = Position { metadata: metadata.or(position.metadata.take()), ..next };
+                let metadata = metadata.or(position.metadata.take());
+                *position = next;
+                position.metadata = metadata;
                 if is_end {
                     return Ok(count);
                 }
             }
         })
     }
+
+    /// Finds out which stored entries a file has, unless that is known.
+    pub(super) fn locate<'a>(
+        &'a self,
+        stored: &'a mut Stored,
+        file: &'a LocalFile,
+    ) -> StoreFuture<'a, Found> {
+        Box::pin(async move {
+            let Stored { occurrences, positions, .. } = stored;
+            let position = positions.of(file.subpath.as_ref());
+            if position.found == Found::Unknown {
+                let counts = position.needs_counts().then(|| occurrences.of(file.subpath.as_ref()));
+                let (from, counts) = (position.clone(), counts.unwrap_or_default());
+                let (files, path) = (self.files.clone(), file.path.clone());
+                let located = read_files(&file.path, move || from.locate(&files, &path, counts));
+                *position = located.await?;
+            }
+            Ok(position.found)
+        })
+    }
+
+    /// Records the last entry that the store has. [`recover`](super::recover()) needs it if the CLI retracts
+    /// that entry.
+    pub(crate) fn acknowledge(&self, key: &SessionKey, entries: &[NewEntry], appended: &Appended) {
+        let is_last = appended.sequences.last() == Some(&appended.last);
+        if let (Some(folder), Some(entry)) = (&self.folder, entries.last())
+            && is_last
+            && let Err(error) = folder.acknowledged(key, entry.id())
+        {
+            tracing::debug!("{}", unnoted(&folder.note_path(), error));
+        }
+    }
 }
 
-/// Limits the time of one request.
+/// Limits the time of one request to a session store.
 pub(crate) fn limited<T: 'static>(request: StoreFuture<'_, T>) -> StoreFuture<'_, T> {
+    limited_in(SESSION_STORE, request)
+}
+
+/// Limits the time of one request to a store.
+pub(crate) fn limited_in<'a, T: 'static>(
+    store: &'static str,
+    request: StoreFuture<'a, T>,
+) -> StoreFuture<'a, T> {
     Box::pin(async move {
-        tokio::time::timeout(REQUEST_TIMEOUT, request).await.unwrap_or_else(|_| Err(timed_out()))
+        require_timers().map_err(StoreError::no_runtime)?;
+        let done = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
+        done.unwrap_or_else(|_| Err(timed_out(store)))
     })
 }
 
-pub(crate) fn timed_out() -> StoreError {
-    let message = format!("the store did not respond within {REQUEST_TIMEOUT:?}");
+pub(crate) fn timed_out(store: &str) -> StoreError {
+    let message = format!(
+        "the {store} did not respond within {REQUEST_TIMEOUT:?}; help: check that the store is running \
+         and can be reached, then try again"
+    );
     StoreError::new(StoreErrorKind::Unavailable, message)
 }
 
-pub(crate) fn unnoted(error: io::Error) -> StoreError {
-    let message = format!("the note of the owner of a session cannot be written: {error}");
+/// Creates the error of a note that cannot be written.
+pub(crate) fn unnoted(note: &Path, error: io::Error) -> StoreError {
+    let message = format!(
+        "cannot write \"{}\": {error}; help: check the free space and the permissions below CLAUDE_CONFIG_DIR",
+        note.display()
+    );
     StoreError::new(StoreErrorKind::Unavailable, message).caused_by(error)
 }
 
-/// Reads local transcripts on a blocking thread.
+/// Reads a local transcript, or the folder with several, on a blocking thread.
 pub(super) fn read_files<T: Send + 'static>(
+    path: &Path,
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Unboxing<StoreFuture<'static, Boxed>, T> {
-    Unboxing::new(read_boxed(Box::new(move || read().map(|value| Box::new(value) as Boxed))))
+    let read = Box::new(move || read().map(|value| Box::new(value) as Boxed));
+    Unboxing::new(read_boxed(path.to_owned(), read))
 }
 
-fn read_boxed(read: Box<dyn FnOnce() -> io::Result<Boxed> + Send>) -> StoreFuture<'static, Boxed> {
+fn read_boxed(
+    path: PathBuf,
+    read: Box<dyn FnOnce() -> io::Result<Boxed> + Send>,
+) -> StoreFuture<'static, Boxed> {
     Box::pin(async move {
         let read = tasks::spawn_blocking(&Handle::current(), read).await;
-        read.map_err(io::Error::other).and_then(|read| read).map_err(unreadable)
+        let read = read.map_err(io::Error::other).and_then(|read| read);
+        read.map_err(|error| unreadable(&path, error))
     })
 }
 
-/// Reads the lines of one append after a position, and returns them with the next position. Returns no lines
-/// at the end of the file.
-fn read_lines(path: &Path, from: Position) -> io::Result<(Vec<String>, Position)> {
-    let limits = MirrorLimits::default();
-    let mut at = from;
-    let mut reader = LineReader::open(path, at.offset)?;
-    let (mut lines, mut size) = (Vec::new(), 0);
-    while lines.len() < limits.batch_entries {
-        let Some(line) = reader.next_line()? else {
-            if at.last.take().is_none() {
-                break;
-            }
-            // The file does not have the last stored entry: IDs identify the stored ones.
-            (at.offset, at.skipped) = (0, 0);
-            reader = LineReader::open(path, 0)?;
-            continue;
-        };
-        let text = line.trim_end();
-        let is_selected = is_mirrored(text) && !at.passes(text);
-        if is_selected && size > 0 && size + text.len() > limits.batch_bytes {
-            break;
-        }
-        at.offset += line.len() as u64;
-        if is_selected {
-            size += text.len();
-            lines.push(text.to_owned());
-        }
-    }
-    Ok((lines, at))
-}
-
-impl Position {
-    /// Returns whether a line is one of those that are stored.
-    fn passes(&mut self, text: &str) -> bool {
-        if let Some(last) = &self.last {
-            if NewEntry::new(None, text, 0).is_ok_and(|entry| entry.id() == last) {
-                self.last = None;
-            }
-            return true;
-        }
-        let is_skipped = self.skipped > 0;
-        self.skipped = self.skipped.saturating_sub(1);
-        is_skipped
-    }
-}
-
-/// Reads the complete lines of a transcript.
-pub(super) struct LineReader(BufReader<File>);
-
-impl LineReader {
-    pub(super) fn open(path: &Path, offset: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(offset))?;
-        Ok(Self(BufReader::with_capacity(64 * 1024, file)))
-    }
-
-    /// Returns the next complete line with its line break.
-    fn next_line(&mut self) -> io::Result<Option<String>> {
-        let mut line = Vec::new();
-        self.0.by_ref().take(DEFAULT_MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            let is_too_long = line.len() == DEFAULT_MAX_LINE_BYTES;
-            return if is_too_long { Err(io::ErrorKind::InvalidData.into()) } else { Ok(None) };
-        }
-        String::from_utf8(line).map(Some).map_err(|_| io::ErrorKind::InvalidData.into())
-    }
-
-    /// Returns the next line that the CLI also reports, without its line break.
-    pub(super) fn next_mirrored(&mut self) -> io::Result<Option<String>> {
-        while let Some(mut line) = self.next_line()? {
-            line.truncate(line.trim_end().len());
-            if is_mirrored(&line) {
-                return Ok(Some(line));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Returns whether the CLI reports such a line: all except empty ones and the records of API requests.
-pub(crate) fn is_mirrored(line: &str) -> bool {
-    if line.is_empty() {
-        return false;
-    }
-    if !line.contains("\"api-request") {
-        return true;
-    }
-    let entry: Value = serde_json::from_str(line).unwrap_or_default();
-    !entry["type"].as_str().is_some_and(|kind| kind.starts_with("api-request"))
-}
-
 /// Creates the error of a local transcript that cannot be read.
-pub(crate) fn unreadable(error: io::Error) -> StoreError {
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> StoreError {
     // With a custom transport the file may be on another machine.
     let kind = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::InvalidData => StoreErrorKind::Rejected,
         _ => StoreErrorKind::Unavailable,
     };
-    StoreError::new(kind, format!("the local transcript cannot be read: {error}")).caused_by(error)
+    let message = format!(
+        "cannot read the transcript \"{}\": {error}; help: check that the file exists on this machine, and that \
+         this user may read it",
+        path.display()
+    );
+    StoreError::new(kind, message).caused_by(error)
 }

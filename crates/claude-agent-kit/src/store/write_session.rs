@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::entry::StoredEntry;
+use super::entry::{EntryId, StoredEntry};
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{Sequence, SessionKey, Subpath};
+use super::pages::Pages;
 use super::request::{EntryPage, Load, LoadScope};
-use super::upload::limited;
+use super::upload::{SESSION_STORE, limited};
 use super::{SessionStore, StoreFuture};
 use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
@@ -24,7 +25,7 @@ use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 const METADATA: &str = r#"{"type":"agent_metadata""#;
 
 /// What a store had of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     /// The number of entries of all transcripts, metadata included. 0 if the store has no main transcript of
     /// this session; then nothing was written.
@@ -33,6 +34,8 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
     /// The sequence number of the last entry.
     pub(crate) last: Sequence,
+    /// The ID of the last entry.
+    pub(crate) last_id: Option<EntryId>,
 }
 
 /// Writes `<folder>/<session>.jsonl`, and for each subpath `<folder>/<session>/<subpath>.jsonl` with the
@@ -82,18 +85,39 @@ pub(crate) fn load_page<'a>(
 ) -> StoreFuture<'a, EntryPage> {
     Box::pin(async move {
         let page = limited(store.load(key, load)).await?;
+        if page.more && page.entries.is_empty() {
+            return Err(empty_page(key));
+        }
         let mut before = load.after;
-        let mut is_sorted = !(page.more && page.entries.is_empty());
         for entry in &page.entries {
-            is_sorted &= entry.sequence > before;
+            if entry.sequence <= before {
+                return Err(out_of_order(key, entry.sequence, before));
+            }
             before = entry.sequence;
         }
-        if is_sorted { Ok(page) } else { Err(out_of_order()) }
+        Ok(page)
     })
 }
 
-pub(crate) fn out_of_order() -> StoreError {
-    StoreError::new(StoreErrorKind::Corrupt, "the store returned entries out of order")
+pub(crate) fn out_of_order(key: &SessionKey, entry: Sequence, before: Sequence) -> StoreError {
+    let session = key.session();
+    broken_store(&format!(
+        "entry {} after entry {} of session {session}",
+        entry.get(),
+        before.get()
+    ))
+}
+
+pub(crate) fn empty_page(key: &SessionKey) -> StoreError {
+    broken_store(&format!("an empty page of session {} that is not the last one", key.session()))
+}
+
+fn broken_store(found: &str) -> StoreError {
+    let message = format!(
+        "the store returned {found}; help: the store or its data is damaged: run the suite in \
+         `claude_agent_store::conformance` on a custom store, or restore a backup"
+    );
+    StoreError::new(StoreErrorKind::Corrupt, message)
 }
 
 /// Creates the error of a call that failed because of its store.
@@ -102,22 +126,31 @@ pub(crate) fn store_failed(action: &str, key: &SessionKey, error: StoreError) ->
         .with(|facts| facts.session_id = Some(key.session().clone()))
 }
 
-/// Creates the error of a call that failed because of its store.
+/// Creates the error of a call that failed because of its session store.
 pub(crate) fn failed_store(failure: &str, error: StoreError) -> Error {
+    failed_in(SESSION_STORE, failure, error)
+}
+
+/// Creates the error of a call that failed because of a store, whose own help takes precedence.
+pub(crate) fn failed_in(store: &str, failure: &str, error: StoreError) -> Error {
+    if let Some(cause) = no_runtime(&error) {
+        return cause;
+    }
     let kind = match error.kind() {
         StoreErrorKind::Superseded => ErrorKind::Superseded,
         _ => ErrorKind::StoreFailed,
     };
     let text = error.to_string();
-    let (reason, help) = match text.split_once("; help: ") {
-        Some((reason, help)) => (reason, Some(help)),
-        None => (text.as_str(), None),
-    };
-    let failed = Error::new(kind, format!("{failure}: {reason}")).caused_by(error);
-    match help {
-        Some(help) => failed.with_help(help),
-        None => failed,
-    }
+    let again = if error.is_retryable() { ", then try again" } else { "" };
+    let general = format!("check the {store}{again}");
+    let (reason, help) = text.split_once("; help: ").unwrap_or((&text, &general));
+    Error::new(kind, format!("{failure}: {reason}")).caused_by(error).with_help(help)
+}
+
+/// Returns the cause if the runtime cannot make requests: a mistake of the host, not a failure of the store.
+fn no_runtime(error: &StoreError) -> Option<Error> {
+    let cause = std::error::Error::source(error)?.downcast_ref::<Error>()?;
+    (cause.kind() == ErrorKind::NoRuntime).then(|| cause.clone())
 }
 
 pub(crate) fn exists(id: &SessionId, path: &Path) -> Error {
@@ -188,19 +221,15 @@ impl SessionWriter {
         key: &SessionKey,
         transcript: LoadScope<'_>,
     ) -> Result<(), Error> {
-        let mut after = Sequence::new(0);
+        let mut pages = Pages::new();
         loop {
-            let load = Load { subpath: transcript, ..Load::all().after(after) };
-            let page = load_page(store, key, load).await;
+            let load = Load { subpath: transcript, ..Load::all() };
+            let page = pages.next(store, key, load).await;
             let page = page.map_err(|error| store_failed("load", key, error))?;
-            let Some(last) = page.entries.last() else { return Ok(()) };
-            after = last.sequence;
+            let Some(page) = page.filter(|page| !page.entries.is_empty()) else { return Ok(()) };
             let mut writer = std::mem::replace(self, Self::new(&self.id, &self.folder));
             let add = move || writer.add(&page.entries).map(|()| writer);
             *self = blocking(add).await?;
-            if !page.more {
-                return Ok(());
-            }
         }
     }
 
@@ -221,6 +250,7 @@ impl SessionWriter {
             self.written.bytes += entry.text.len() as u64 + 1;
             self.written.last = entry.sequence;
         }
+        self.written.last_id = entries.last().map(|entry| entry.id.clone());
         let temporary = match &self.temporary {
             Some(temporary) => temporary,
             None => self.temporary.insert(TemporaryFolder::create(&self.folder, &self.id)?),
@@ -317,7 +347,7 @@ impl SessionWriter {
     ) -> Result<(), Error> {
         let publish = || {
             // The name must not become durable before the contents.
-            OpenOptions::new().append(true).open(from)?.sync_data()?;
+            reopen(from)?.sync_data()?;
             private_file::publish(from, target)
         };
         match publish() {
@@ -384,12 +414,25 @@ fn push_line(lines: &mut Vec<u8>, text: &str) {
 }
 
 fn append(path: &Path, exists: bool, bytes: &[u8]) -> io::Result<()> {
-    let mut file: File = if exists {
-        OpenOptions::new().append(true).open(path)?
-    } else {
-        private_file::create(path)?
-    };
+    let mut file = if exists { reopen(path)? } else { private_file::create(path)? };
     file.write_all(bytes)
+}
+
+/// Opens a file that this process created. The folder belongs to the agent, which may have put a link or a pipe in its
+/// place.
+fn reopen(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.custom_flags((libc::O_NOFOLLOW | libc::O_NONBLOCK) as _);
+    }
+    let file = options.open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

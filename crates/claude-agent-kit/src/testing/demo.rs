@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use claude_agent_testkit::sim::Sim;
 
@@ -11,16 +12,31 @@ use crate::Options;
 /// with a simulated CLI if there is none.
 ///
 /// `--cli claude` selects the installed CLI. See [`Options::simulated`] for `sim`.
+///
+/// A program with a command line of its own calls [`demo_options_for`].
 pub fn demo_options(sim: impl Into<Sim>) -> Options {
-    from_arguments(sim.into(), env::args_os())
+    demo_options_for(cli_argument(env::args_os()), sim)
 }
 
-fn from_arguments(sim: Sim, arguments: impl Iterator<Item = OsString>) -> Options {
-    match arguments.skip_while(|argument| argument != "--cli").nth(1) {
-        Some(name) if name == "claude" => Options::new(),
+/// Returns options with this CLI, or with a simulated CLI if it is `None`. `claude` selects the installed CLI.
+///
+/// ```
+/// use claude_agent_kit::testing::{Reply, Script, demo_options_for};
+///
+/// let script = Script::new().otherwise([Reply::text("Hello.")]);
+/// let cli = std::env::var_os("MY_PROGRAM_CLI");
+/// let options = demo_options_for(cli, script);
+/// ```
+pub fn demo_options_for(cli: Option<impl Into<PathBuf>>, sim: impl Into<Sim>) -> Options {
+    match cli.map(Into::into) {
+        Some(name) if name == Path::new("claude") => Options::new(),
         Some(path) => Options::new().cli_path(path),
         None => Options::new().simulated(sim),
     }
+}
+
+fn cli_argument(arguments: impl Iterator<Item = OsString>) -> Option<OsString> {
+    arguments.skip_while(|argument| argument != "--cli").nth(1)
 }
 
 #[cfg(test)]
@@ -28,7 +44,7 @@ mod tests {
     use super::*;
 
     fn options(arguments: &[&str]) -> Options {
-        from_arguments(Sim::new(), arguments.iter().map(OsString::from))
+        demo_options_for(cli_argument(arguments.iter().map(OsString::from)), Sim::new())
     }
 
     #[test]

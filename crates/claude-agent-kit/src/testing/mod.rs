@@ -39,7 +39,7 @@ pub use claude_agent_testkit::recording::Recording;
 pub use claude_agent_testkit::sim::script_file::{self, SimScript};
 pub use claude_agent_testkit::sim::{Fault, Faults, Model, Point, Sim};
 
-pub use demo::demo_options;
+pub use demo::{demo_options, demo_options_for};
 pub(crate) use recorded::ExitTap;
 pub use recorded::Recorder;
 pub use replayed::Replay;

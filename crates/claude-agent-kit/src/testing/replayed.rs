@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::PIPE;
 use crate::Options;
+use crate::cli::CliVersion;
 use crate::lock::lock;
 use crate::transport::{ChildFuture, Connecting, Connection, Exit, Launch, Transport};
 
@@ -52,18 +53,23 @@ impl Options {
 #[derive(Clone)]
 pub struct Replay {
     player: Player,
+    version: Option<CliVersion>,
     mismatch: Arc<Mutex<Option<Mismatch>>>,
 }
 
 impl Replay {
     /// Creates a replay that accepts only the recorded messages.
     pub fn strict(recording: Recording) -> Self {
-        Self { player: Player::new(recording).strict(), mismatch: Arc::default() }
+        Self::new(&recording.header.cli_version.clone(), Player::new(recording).strict())
     }
 
     /// Creates a replay that accepts any message of the recorded types, in any order.
     pub fn lenient(recording: Recording) -> Self {
-        Self { player: Player::new(recording).lenient(), mismatch: Arc::default() }
+        Self::new(&recording.header.cli_version.clone(), Player::new(recording).lenient())
+    }
+
+    fn new(version: &str, player: Player) -> Self {
+        Self { player, version: CliVersion::find_in(version), mismatch: Arc::default() }
     }
 
     /// Returns the first difference between the recording and the messages of the host, in any run so
@@ -93,6 +99,10 @@ impl fmt::Debug for Replay {
 }
 
 impl Transport for Replay {
+    fn cli_version(&self) -> Option<CliVersion> {
+        self.version
+    }
+
     fn connect(&self, launch: Launch) -> Connecting<'_> {
         let player = self.player.clone().arguments(launch.args());
         let (stdin, input) = duplex(PIPE);

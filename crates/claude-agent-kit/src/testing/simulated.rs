@@ -1,11 +1,14 @@
 //! Runs with a simulated CLI.
 
 use std::future::ready;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use claude_agent_testkit::sim::Sim;
 
 use crate::Options;
+use crate::cli::CliVersion;
 use crate::transport::{ChildFuture, Connecting, Connection, Launch, Transport};
 
 impl Options {
@@ -47,11 +50,21 @@ struct Simulated {
 
 impl Transport for Simulated {
     fn connect(&self, launch: Launch) -> Connecting<'_> {
-        Box::pin(ready(Ok(connect(self.sim.clone(), &launch))))
+        // As a process would, which cannot be started in a directory that does not exist.
+        let started = match launch.cwd().map(Path::metadata) {
+            Some(Err(error)) => Err(error),
+            Some(Ok(found)) if !found.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+            Some(Ok(_)) | None => Ok(connect(self.sim.clone(), &launch)),
+        };
+        Box::pin(ready(started))
     }
 
     fn is_local(&self) -> bool {
         true
+    }
+
+    fn cli_version(&self) -> Option<CliVersion> {
+        CliVersion::find_in(self.sim.cli_version())
     }
 }
 

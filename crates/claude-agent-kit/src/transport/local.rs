@@ -1,17 +1,19 @@
 //! Runs the CLI as a local process.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::task::{Context, Poll, ready};
 
-use claude_wire::session::ShutdownStep;
+use claude_agent_core::session::ShutdownStep;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
 use super::pipe::{OutputPipe, Stdin};
 use super::{Child, Connecting, Connection, Exit, Launch, Running, Transport};
 use crate::cli::Program;
+use crate::panics;
 use crate::process::{Ended, Process, Started};
 
 /// Starts an executable.
@@ -36,16 +38,38 @@ impl Local {
         let spec = launch.spec(&self.program, &arguments);
         let started = Process::start(spec, launch.grace).await?;
         let Started { process, stdin, stdout, stderr } = started;
-        Ok(Connection {
-            input: Box::new(Stdin::new(ChildStdin::from_std(stdin)?)),
-            output: Box::new(OutputPipe::new(ChildStdout::from_std(stdout)?, process.clone())),
-            errors: Some(Box::new(OutputPipe::new(
+        let child = LocalChild::new(process.clone());
+        let (stdin, stdout, stderr) = with_io(|| {
+            Ok((
+                ChildStdin::from_std(stdin)?,
+                ChildStdout::from_std(stdout)?,
                 ChildStderr::from_std(stderr)?,
-                process.clone(),
-            ))),
-            child: Running::Local(LocalChild::new(process)),
+            ))
+        })?;
+        Ok(Connection {
+            input: Box::new(Stdin::new(stdin)),
+            output: Box::new(OutputPipe::new(stdout, process.clone())),
+            errors: Some(Box::new(OutputPipe::new(stderr, process))),
+            child: Running::Local(child),
         })
     }
+}
+
+/// The runtime was built without I/O.
+#[derive(Debug)]
+pub(crate) struct NoIo;
+
+impl fmt::Display for NoIo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the Tokio runtime has no I/O")
+    }
+}
+
+impl std::error::Error for NoIo {}
+
+/// Opens pipes for Tokio, which panics on a runtime without I/O.
+pub(super) fn with_io<T>(open: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    panics::catch(open).unwrap_or_else(|_| Err(io::Error::other(NoIo)))
 }
 
 impl Transport for Local {
@@ -65,6 +89,10 @@ impl LocalChild {
     fn new(process: Process) -> Self {
         let waited_for = process.clone();
         Self { process, ended: Box::pin(async move { waited_for.wait().await }) }
+    }
+
+    pub(super) fn end_at_once(&self) {
+        self.process.end_at_once();
     }
 
     pub(super) fn process(&self) -> Process {

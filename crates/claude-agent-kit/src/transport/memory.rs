@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use claude_wire::session::Exit;
+use claude_wire::Exit;
 
 use super::{Child, Connecting, Connection, Launch, Transport};
 

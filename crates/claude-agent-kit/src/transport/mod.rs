@@ -15,20 +15,21 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use claude_agent_core::session::GracePeriods;
 use claude_wire::launch::CommandLine;
-use claude_wire::session::GracePeriods;
 use claude_wire::settings::EnvironmentPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub(crate) use claude_wire::Exit;
 pub use claude_wire::launch::Secret;
-pub(crate) use claude_wire::session::Exit;
 pub use memory::{ChildFuture, InMemory};
 pub use wrapped::Wrapped;
 
-pub(crate) use local::{Local, LocalChild};
+pub(crate) use local::{Local, LocalChild, NoIo};
 pub(crate) use output::{Output, before, output};
 
-use crate::cli::Program;
+use crate::cli::{CliVersion, Program};
+use crate::panics;
 use crate::process::{Process, Spec, UserIds};
 use crate::sort;
 
@@ -46,6 +47,12 @@ pub trait Transport: Send + Sync + 'static {
     /// conversation be resumed from a [store](crate::store). Default: false.
     fn is_local(&self) -> bool {
         false
+    }
+
+    /// Returns the version of the CLI, if it is known. It determines how
+    /// [MCP servers](crate::Options::mcp_delivery) are passed to the CLI. Default: unknown.
+    fn cli_version(&self) -> Option<CliVersion> {
+        None
     }
 }
 
@@ -251,11 +258,20 @@ impl fmt::Debug for Connection {
     }
 }
 
+/// Calls a method of a custom transport. Its panic must not end the driver, which has to report the end of the run.
+fn guard(method: &str, call: impl FnOnce()) {
+    if panics::catch(call).is_err() {
+        tracing::warn!(method, "a method of the transport's `Child` panicked");
+    }
+}
+
 impl Running {
     pub(crate) fn poll_exit(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Exit>> {
         match self {
             Self::Local(child) => child.poll_exit(context),
-            Self::Other(child) => child.poll_exit(context),
+            Self::Other(child) => panics::catch(|| child.poll_exit(context)).unwrap_or_else(|_| {
+                Poll::Ready(Err(io::Error::other("`Child::poll_exit` panicked")))
+            }),
             #[cfg(feature = "testing")]
             Self::Recorded(child, tap) => {
                 let exit = std::task::ready!(child.poll_exit(context));
@@ -270,16 +286,26 @@ impl Running {
     pub(crate) fn terminate(&mut self) {
         match self {
             Self::Local(child) => child.terminate(),
-            Self::Other(child) => child.terminate(),
+            Self::Other(child) => guard("terminate", || child.terminate()),
             #[cfg(feature = "testing")]
             Self::Recorded(child, _) => child.terminate(),
+        }
+    }
+
+    /// Terminates the process, which the driver kills soon after.
+    pub(crate) fn end_at_once(&mut self) {
+        match self {
+            Self::Local(child) => child.end_at_once(),
+            Self::Other(child) => guard("terminate", || child.terminate()),
+            #[cfg(feature = "testing")]
+            Self::Recorded(child, _) => child.end_at_once(),
         }
     }
 
     pub(crate) fn kill(&mut self) {
         match self {
             Self::Local(child) => child.kill(),
-            Self::Other(child) => child.kill(),
+            Self::Other(child) => guard("kill", || child.kill()),
             #[cfg(feature = "testing")]
             Self::Recorded(child, _) => child.kill(),
         }

@@ -7,10 +7,11 @@ use std::process::ExitStatus;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use claude_wire::session::{GracePeriods, ShutdownStep};
+use claude_agent_core::session::{GracePeriods, ShutdownStep};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStderr, ChildStdout};
 
+use super::local::with_io;
 use super::pipe::OutputPipe;
 use crate::process::{Alarm, Process, Spec, Started};
 use crate::tasks::BoxFuture;
@@ -140,9 +141,11 @@ impl Capture {
         // Dropping stdin closes it: the program has nothing to read.
         let Started { process, stdin: _, stdout, stderr } = started;
         let waited_for = process.clone();
+        let (stdout, stderr) =
+            with_io(|| Ok((ChildStdout::from_std(stdout)?, ChildStderr::from_std(stderr)?)))?;
         Ok(Self {
-            pipe: OutputPipe::new(ChildStdout::from_std(stdout)?, process.clone()),
-            stderr: Some(OutputPipe::new(ChildStderr::from_std(stderr)?, process.clone())),
+            pipe: OutputPipe::new(stdout, process.clone()),
+            stderr: Some(OutputPipe::new(stderr, process.clone())),
             // The process has ended even if its status is unknown.
             exit: Box::pin(async move { drop(waited_for.wait().await) }),
             process,

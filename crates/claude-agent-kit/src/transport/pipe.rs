@@ -131,7 +131,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use claude_wire::session::GracePeriods;
+    use claude_agent_core::session::GracePeriods;
     use rustix::io::ioctl_fionread;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::process::{ChildStderr, ChildStdout};

@@ -155,8 +155,8 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use claude_agent_core::session::GracePeriods;
     use claude_wire::launch::{Form, Needs, Settings, command_line};
-    use claude_wire::session::GracePeriods;
 
     use super::*;
 

@@ -4,7 +4,10 @@ pub(crate) mod errors;
 
 use std::time::Duration;
 
-use claude_agent_kit::approval::{Approval, ApprovalId, ApprovalStatus, ApprovalWrite};
+use claude_agent_kit::approval::{
+    Approval, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStatus,
+    ApprovalWrite, UnreadableApproval,
+};
 use claude_agent_kit::store::{Epoch, StoreError};
 use tokio::sync::broadcast;
 
@@ -48,9 +51,45 @@ impl Columns {
     }
 }
 
-/// Reads the text of a record; `None` if the text is not a record.
-pub(crate) fn read(body: &str) -> Option<Approval> {
-    serde_json::from_str(body).ok()
+/// A row with a record.
+pub(crate) struct Row<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) requested_at_ms: u64,
+    /// `None` if the column is not text.
+    pub(crate) body: Option<&'a str>,
+}
+
+impl Row<'_> {
+    /// Adds the record to a page. One that cannot be read, or is not that of its row, is reported to approvers; all
+    /// other lists fail.
+    pub(crate) fn add_to(
+        &self,
+        page: &mut ApprovalPage,
+        list: &ApprovalList<'_>,
+        corrupt: fn(&str) -> StoreError,
+    ) -> Result<(), StoreError> {
+        let is_own = |approval: &Approval| {
+            list.contains(approval) && approval.request.id.as_str() == self.id
+        };
+        let approval: Option<Approval> = self.body.and_then(|body| serde_json::from_str(body).ok());
+        if let Some(approval) = approval.filter(is_own) {
+            page.approvals.push(approval);
+            return Ok(());
+        }
+        let error = corrupt("approval");
+        if !list.filter.reports_unreadable() {
+            return Err(error);
+        }
+        let id = ApprovalId::parse(self.id).map_err(|_| corrupt("ID of an approval"))?;
+        let position = ApprovalPosition::new(self.requested_at_ms, id);
+        page.unreadable.push(UnreadableApproval::new(position, error));
+        Ok(())
+    }
+}
+
+/// Returns whether a page has as many records as its limit, and more follow.
+pub(crate) fn is_full(page: &ApprovalPage, limit: usize) -> bool {
+    page.approvals.len() + page.unreadable.len() >= limit.max(1)
 }
 
 /// Tells the waiting runs of this process about changed approvals.
@@ -84,5 +123,11 @@ impl Subscription {
         };
         // Either way, the caller reads the record.
         drop(tokio::time::timeout(time, changed).await);
+    }
+
+    /// Waits until any approval has changed, or for the time.
+    pub(crate) async fn any(mut self, time: Duration) {
+        // Either way, the caller lists the approvals.
+        drop(tokio::time::timeout(time, self.0.recv()).await);
     }
 }

@@ -1,9 +1,12 @@
 //! Deletion.
 
-use claude_agent_kit::store::{Append, Load};
+use std::time::Duration;
+
+use claude_agent_kit::store::{Append, Load, Retention, StoreErrorKind};
 
 use super::fixture::{
-    Fixture, Outcome, ensure, entries, entry, entry_of, expect, id, project, session, subpath,
+    Fixture, Outcome, ensure, entries, entry, entry_of, expect, expect_error, id, project, session,
+    subpath,
 };
 
 pub(super) async fn deleted_session_is_empty(fixture: Fixture) -> Outcome {
@@ -78,6 +81,101 @@ pub(super) async fn deleted_entries_can_be_appended_again(fixture: Fixture) -> O
         let appended = fixture.append(&batch).await?;
         expect("the skipped entries", &appended.skipped, &u64::from(subpath.is_some()))?;
         expect("the entries", &fixture.texts(Load::all()).await?, &["1", "2"])?;
+    }
+    Ok(())
+}
+
+pub(super) async fn unchanged_session_is_deleted_and_claimed(fixture: Fixture) -> Outcome {
+    let a = subpath("subagents/a");
+    let epoch = fixture.store.claim(&fixture.key).await?;
+    fixture.append_as(epoch, &[entry("1"), entry_of(Some(&a), "2")]).await?;
+    let known = fixture.row().await?;
+    fixture.append_as(epoch, &entries(&["3"])).await?;
+    let is_deleted = fixture.store.delete_unchanged(&fixture.key, known.modified_ms).await?;
+    expect("whether a changed session was deleted", &is_deleted, &false)?;
+    expect("the entries", &fixture.texts(Load::all()).await?, &["1", "2", "3"])?;
+    let known = fixture.row().await?;
+    let is_deleted = fixture.store.delete_unchanged(&fixture.key, known.modified_ms).await?;
+    expect("whether the session was deleted", &is_deleted, &true)?;
+    expect("the entries", &fixture.texts(Load::all()).await?.len(), &0)?;
+    expect("the subpaths", &fixture.store.subpaths(&fixture.key).await?, &[])?;
+    expect("the listed sessions", &fixture.listed(&fixture.project).await?.len(), &0)?;
+    // The owner would store a conversation without its beginning.
+    let late = fixture.append_as(epoch, &entries(&["4"])).await;
+    expect_error("an append of the owner", late, StoreErrorKind::Superseded)?;
+    let is_deleted = fixture.store.delete_unchanged(&fixture.key, known.modified_ms).await?;
+    expect("whether it was deleted again", &is_deleted, &false)?;
+    let next = fixture.store.claim(&fixture.key).await?;
+    ensure!(next.get() > epoch.get() + 1, "the deletion did not claim the session");
+    let unknown = fixture.store.delete_unchanged(&fixture.session(9), 1).await?;
+    expect("whether an unknown session was deleted", &unknown, &false)
+}
+
+pub(super) async fn session_that_is_written_to_survives_its_deletion(fixture: Fixture) -> Outcome {
+    for round in 0..20_u32 {
+        let key = fixture.session(round);
+        let epoch = fixture.store.claim(&key).await?;
+        let (first, second) = (entries(&["1"]), entries(&["2"]));
+        fixture.store.append(&key, Append::new(&first).epoch(epoch)).await?;
+        let rows = fixture.list(&fixture.project).await?;
+        let row = rows.into_iter().find(|row| row.session == *key.session());
+        let modified_ms = row.map(|row| row.modified_ms).unwrap_or_default();
+        let (store, other) = (fixture.store.clone(), key.clone());
+        let deletion =
+            tokio::spawn(async move { store.delete_unchanged(&other, modified_ms).await });
+        let appended = fixture.store.append(&key, Append::new(&second).epoch(epoch)).await;
+        let is_deleted = deletion.await??;
+        let texts = fixture.texts_of(&key).await?;
+        match appended {
+            Ok(_) => {
+                expect("whether a session was deleted after an append", &is_deleted, &false)?;
+                expect("the entries", &texts, &["1", "2"])?;
+            }
+            Err(error) => {
+                expect("the error of the owner", &error.kind(), &StoreErrorKind::Superseded)?;
+                expect("whether the session was deleted", &is_deleted, &true)?;
+                expect("the entries after the deletion", &texts.len(), &0)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn projects_of_a_scope_are_listed(fixture: Fixture) -> Outcome {
+    for (scope, name) in [("scope", "b"), ("scope", "a"), ("scope", "é/\""), ("other", "c")] {
+        let key = session(&project(scope, name), 1);
+        fixture.store.append(&key, Append::new(&entries(&["1"]))).await?;
+    }
+    let all = fixture.store.projects("scope", None, 100).await?;
+    expect("the projects", &all, &["a", "b", "é/\""])?;
+    let first = fixture.store.projects("scope", None, 2).await?;
+    expect("the first page", &first, &["a", "b"])?;
+    let rest = fixture.store.projects("scope", Some("b"), 2).await?;
+    expect("the second page", &rest, &["é/\""])?;
+    expect("an unknown scope", &fixture.store.projects("unknown", None, 9).await?.len(), &0)
+}
+
+pub(super) async fn retention_deletes_the_old_sessions_of_a_scope(fixture: Fixture) -> Outcome {
+    let projects = [project("scope", "a"), project("scope", "b"), project("other", "a")];
+    for project in &projects {
+        for number in 1..=3 {
+            let key = session(project, number);
+            fixture.store.append(&key, Append::new(&entries(&["1", "2"]))).await?;
+        }
+    }
+    let retention = Retention::new("scope");
+    let hour = Duration::from_secs(3600);
+    let kept = retention.clone().sessions(fixture.store.clone(), hour).run().await;
+    expect("the sessions that are younger", &kept.into_result()?.sessions, &0)?;
+    expect("the listed sessions", &fixture.listed(&projects[0]).await?.len(), &3)?;
+    let all = retention.sessions(fixture.store.clone(), Duration::ZERO);
+    let one = all.clone().project("a").run().await.into_result()?;
+    expect("the deleted sessions of a project", &(one.sessions, one.changed), &(3, 0))?;
+    let rest = all.run().await.into_result()?;
+    expect("the deleted sessions of the others", &rest.sessions, &3)?;
+    expect("the deleted sessions of a repetition", &all.run().await.into_result()?.sessions, &0)?;
+    for (project, count) in projects.iter().zip([0, 0, 3]) {
+        expect("the sessions that are left", &fixture.listed(project).await?.len(), &count)?;
     }
     Ok(())
 }

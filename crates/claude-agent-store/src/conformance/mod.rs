@@ -40,8 +40,8 @@
 //! | 14: summaries | `summaries_are_kept_per_session` |
 //!
 //! The other checks cover deduplication, concurrency, fencing, large batches, unusual keys, all of Unicode,
-//! failed appends, clocks, paging and summaries. Those of approvals cover versions, fencing, concurrency, lists,
-//! unusual keys, all of Unicode, clocks and waiting.
+//! failed appends, clocks, paging, summaries and retention. Those of approvals cover versions, fencing, concurrency,
+//! lists, unusual keys, all of Unicode, clocks, waiting and retention.
 
 mod approvals;
 mod basics;
@@ -139,6 +139,10 @@ checks! {
         11 => delete_of_a_subpath_keeps_the_others,
         sequence_numbers_continue_after_a_delete,
         deleted_entries_can_be_appended_again,
+        unchanged_session_is_deleted_and_claimed,
+        session_that_is_written_to_survives_its_deletion,
+        projects_of_a_scope_are_listed,
+        retention_deletes_the_old_sessions_of_a_scope,
     }
     summaries {
         14 => summaries_are_kept_per_session,

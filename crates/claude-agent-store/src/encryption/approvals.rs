@@ -2,12 +2,45 @@
 
 use claude_agent_kit::SessionId;
 use claude_agent_kit::approval::{
-    ApprovalId, ApprovalList, ApprovalPage, ApprovalStore, ApprovalWrite,
+    ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection, ApprovalStore,
+    ApprovalWrite, UnreadableApproval,
 };
-use claude_agent_kit::store::{Epoch, StoreFuture};
+use claude_agent_kit::store::{Epoch, StoreError, StoreFuture};
 
 use super::Encrypted;
 use super::cipher::{decrypt_approval, encrypt_approval};
+
+impl<S> Encrypted<S> {
+    /// Decrypts a page. Approvers learn which records cannot be decrypted; all other lists fail.
+    fn decrypt_page(
+        &self,
+        list: &ApprovalList<'_>,
+        stored: ApprovalPage,
+    ) -> Result<ApprovalPage, StoreError> {
+        let mut page = ApprovalPage::new(Vec::new(), stored.more, stored.now_ms);
+        page.unreadable = stored.unreadable;
+        for record in &stored.approvals {
+            // A record of another place is valid there, and a store that returns it here is not to be trusted.
+            if !list.contains(record) {
+                return Err(StoreError::unrequested_approval(&record.request.id));
+            }
+            match decrypt_approval(&self.keys, list, record) {
+                Ok(approval) => page.approvals.push(approval),
+                Err(error) => {
+                    let position = ApprovalPosition::of(record);
+                    page.unreadable.push(UnreadableApproval::new(position, error));
+                }
+            }
+        }
+        if !list.filter.reports_unreadable()
+            && let Some(unreadable) = page.unreadable.pop()
+        {
+            return Err(unreadable.error);
+        }
+        page.unreadable.sort_by(|one, other| one.position.cmp(&other.position));
+        Ok(page)
+    }
+}
 
 impl<S: ApprovalStore> ApprovalStore for Encrypted<S> {
     fn claim_approvals<'a>(
@@ -29,11 +62,8 @@ impl<S: ApprovalStore> ApprovalStore for Encrypted<S> {
 
     fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
         Box::pin(async move {
-            let mut page = self.inner.list_approvals(list).await?;
-            for approval in &mut page.approvals {
-                *approval = decrypt_approval(&self.keys, approval)?;
-            }
-            Ok(page)
+            let page = self.inner.list_approvals(list).await?;
+            self.decrypt_page(&list, page)
         })
     }
 
@@ -44,5 +74,18 @@ impl<S: ApprovalStore> ApprovalStore for Encrypted<S> {
         version: u64,
     ) -> StoreFuture<'a, ()> {
         self.inner.approval_changed(scope, id, version)
+    }
+
+    fn scope_changed<'a>(&'a self, scope: &'a str) -> StoreFuture<'a, ()> {
+        self.inner.scope_changed(scope)
+    }
+
+    fn delete_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        selection: ApprovalSelection<'a>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        self.inner.delete_approvals(scope, selection, limit)
     }
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead as _, Generate as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::Approval;
+use claude_agent_kit::approval::{Approval, ApprovalFilter, ApprovalId, ApprovalList};
 use claude_agent_kit::store::{EntryId, NewEntry, SessionKey, StoreError, StoredEntry, Subpath};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac as _};
@@ -15,11 +15,15 @@ use serde_json::Value;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use super::chain::Place;
 use super::errors;
 use super::keyring::{KeyBytes, Keyring};
 
 /// The version of the envelope.
-pub(super) const VERSION: u64 = 1;
+const VERSION: u64 = 1;
+
+/// The version of the envelope of an entry with a [`Place`].
+pub(super) const CHAINED_VERSION: u64 = 2;
 
 /// The name of the tool and the ID of the call in a record that is encrypted.
 const HIDDEN: &str = "encrypted";
@@ -28,14 +32,23 @@ const HIDDEN: &str = "encrypted";
 #[derive(Clone, Copy)]
 enum Kind {
     Entry,
+    ChainedEntry,
     Summary,
     Approval,
 }
 
 impl Kind {
+    fn version(self) -> u64 {
+        match self {
+            Self::ChainedEntry => CHAINED_VERSION,
+            Self::Entry | Self::Summary | Self::Approval => VERSION,
+        }
+    }
+
     fn as_str(self) -> &'static str {
         match self {
             Self::Entry => "entry",
+            Self::ChainedEntry => "chained entry",
             Self::Summary => "summary",
             Self::Approval => "approval",
         }
@@ -65,47 +78,78 @@ impl<'a> SessionCipher<'a> {
         Self { key, identity, texts }
     }
 
-    /// Returns the entry to store.
-    pub(super) fn encrypt(&self, entry: &NewEntry) -> Result<NewEntry, StoreError> {
-        let id = self.stored_id(entry.subpath(), entry.id())?;
+    /// Returns the entry to store under this ID, at this place if it has one.
+    pub(super) fn encrypt(
+        &self,
+        entry: &NewEntry,
+        id: EntryId,
+        place: Option<&Place>,
+    ) -> Result<NewEntry, StoreError> {
         // The original ID is encrypted too, so that a load returns it.
         let original = entry.id().as_str();
-        let mut plain = Vec::with_capacity(1 + original.len() + entry.text().len());
+        let mut plain = Vec::with_capacity(64 + original.len() + entry.text().len());
         // An ID has at most 128 bytes.
         plain.push(u8::try_from(original.len()).unwrap_or(u8::MAX));
         plain.extend_from_slice(original.as_bytes());
+        let kind = match place {
+            Some(place) => {
+                place.write(&mut plain);
+                Kind::ChainedEntry
+            }
+            None => Kind::Entry,
+        };
         plain.extend_from_slice(entry.text().as_bytes());
-        let data = self.authenticated(Kind::Entry, entry.subpath(), id.as_str());
-        let text = self.texts.seal(&plain, &data)?;
+        let data = self.authenticated(kind, entry.subpath(), id.as_str());
+        let text = self.texts.seal(kind, &plain, &data)?;
         NewEntry::with_id(entry.subpath().cloned(), id, text)
     }
 
-    /// Returns the original of a stored entry.
-    pub(super) fn decrypt(&self, entry: StoredEntry) -> Result<StoredEntry, StoreError> {
-        let data = self.authenticated(Kind::Entry, entry.subpath.as_ref(), entry.id.as_str());
-        let plain = self.texts.open(&entry.text, &data)?;
+    /// Returns the original of a stored entry, and its place if it has one.
+    pub(super) fn decrypt(
+        &self,
+        entry: &StoredEntry,
+    ) -> Result<(StoredEntry, Option<Place>), StoreError> {
+        let envelope = self.texts.read(&entry.text)?;
+        let is_chained = envelope["v"].as_u64() == Some(CHAINED_VERSION);
+        let kind = if is_chained { Kind::ChainedEntry } else { Kind::Entry };
+        let data = self.authenticated(kind, entry.subpath.as_ref(), entry.id.as_str());
+        let plain = self.texts.open(kind, &envelope, &data)?;
         let (length, rest) = plain.split_first().ok_or_else(|| self.corrupt())?;
-        let (id, text) =
+        let (id, mut text) =
             rest.split_at_checked(usize::from(*length)).ok_or_else(|| self.corrupt())?;
+        let mut place = None;
+        if is_chained {
+            let (read, rest) = Place::read(text).ok_or_else(|| self.corrupt())?;
+            (place, text) = (Some(read), rest);
+        }
         let as_text = |bytes| std::str::from_utf8(bytes).map_err(|_| self.corrupt());
         let id = EntryId::new(as_text(id)?).map_err(|_| self.corrupt())?;
-        Ok(StoredEntry::new(entry.sequence, entry.subpath, id, as_text(text)?))
+        let subpath = entry.subpath.clone();
+        Ok((StoredEntry::new(entry.sequence, subpath, id, as_text(text)?), place))
     }
 
     /// Returns the summary to store.
     pub(super) fn encrypt_summary(&self, data: &str) -> Result<String, StoreError> {
-        self.texts.seal(data.as_bytes(), &self.authenticated(Kind::Summary, None, ""))
+        let place = self.authenticated(Kind::Summary, None, "");
+        self.texts.seal(Kind::Summary, data.as_bytes(), &place)
     }
 
     /// Returns the original of a stored summary.
     pub(super) fn decrypt_summary(&self, stored: &str) -> Result<String, StoreError> {
-        let plain = self.texts.open(stored, &self.authenticated(Kind::Summary, None, ""))?;
+        let envelope = self.texts.read(stored)?;
+        let place = self.authenticated(Kind::Summary, None, "");
+        let plain = self.texts.open(Kind::Summary, &envelope, &place)?;
         String::from_utf8(plain).map_err(|_| self.corrupt())
+    }
+
+    /// Returns the ID under which an entry is stored.
+    pub(super) fn stored_id(&self, entry: &NewEntry) -> Result<EntryId, StoreError> {
+        self.hidden_id(entry.subpath(), entry.id())
     }
 
     /// Replaces the digests in an ID, which would reveal whether an entry has a guessed text, by authentication
     /// codes that only the identity key can produce. They differ between transcripts.
-    fn stored_id(&self, subpath: Option<&Subpath>, id: &EntryId) -> Result<EntryId, StoreError> {
+    fn hidden_id(&self, subpath: Option<&Subpath>, id: &EntryId) -> Result<EntryId, StoreError> {
         let is_digest = |part: &str| {
             part.len() == 32 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
@@ -158,7 +202,7 @@ pub(super) fn encrypt_approval(
     let request = &approval.request;
     let plain = serde_json::to_vec(approval).map_err(errors::invalid_approval)?;
     let texts = TextCipher::new(keys, "approvals", &request.scope, &request.session_id);
-    let envelope = texts.seal(&plain, &authenticated_approval(approval))?;
+    let envelope = texts.seal(Kind::Approval, &plain, &authenticated_approval(approval))?;
     let envelope: Value = serde_json::from_str(&envelope).map_err(|_| texts.corrupt())?;
     let record = serde_json::json!({
         "request": {
@@ -177,23 +221,47 @@ pub(super) fn encrypt_approval(
     serde_json::from_value(record).map_err(errors::invalid_approval)
 }
 
-/// Returns the original of a stored approval.
-pub(super) fn decrypt_approval(keys: &Keyring, record: &Approval) -> Result<Approval, StoreError> {
+/// Returns the original of a stored approval. What was requested is taken from the request, never from the record.
+pub(super) fn decrypt_approval(
+    keys: &Keyring,
+    list: &ApprovalList<'_>,
+    record: &Approval,
+) -> Result<Approval, StoreError> {
     let request = &record.request;
-    let texts = TextCipher::new(keys, "approvals", &request.scope, &request.session_id);
-    let plain = texts.open(request.input.text(), &authenticated_approval(record))?;
-    serde_json::from_slice(&plain).map_err(|_| texts.corrupt())
+    let (mut id, mut session) = (&request.id, &request.session_id);
+    match list.filter {
+        ApprovalFilter::Id(requested) => id = requested,
+        ApprovalFilter::OpenOf(requested) => session = requested,
+        ApprovalFilter::Pending | ApprovalFilter::Open => {}
+    }
+    let texts = TextCipher::new(keys, "approvals", list.scope, session);
+    let data = bound_approval(list.scope, session, id, record);
+    let plain = texts.open(Kind::Approval, &texts.read(request.input.text())?, &data)?;
+    let approval: Approval = serde_json::from_slice(&plain).map_err(|_| texts.corrupt())?;
+    if authenticated_approval(&approval) != data {
+        return Err(texts.corrupt());
+    }
+    Ok(approval)
 }
 
 /// Returns the data that binds an approval to all that a store can read of it.
 fn authenticated_approval(approval: &Approval) -> Vec<u8> {
     let request = &approval.request;
+    bound_approval(&request.scope, &request.session_id, &request.id, approval)
+}
+
+fn bound_approval(
+    scope: &str,
+    session: &SessionId,
+    id: &ApprovalId,
+    approval: &Approval,
+) -> Vec<u8> {
     joined(&[
         Kind::Approval.as_str(),
-        &request.scope,
-        request.session_id.as_str(),
-        request.id.as_str(),
-        &request.requested_at_ms.to_string(),
+        scope,
+        session.as_str(),
+        id.as_str(),
+        &approval.request.requested_at_ms.to_string(),
         approval.status.as_str(),
         &approval.version().to_string(),
     ])
@@ -209,26 +277,33 @@ impl<'a> TextCipher<'a> {
     }
 
     /// Encrypts with the current key and returns an envelope.
-    fn seal(&self, plain: &[u8], data: &[u8]) -> Result<String, StoreError> {
+    fn seal(&self, kind: Kind, plain: &[u8], data: &[u8]) -> Result<String, StoreError> {
         let id = self.current;
         let nonce = XNonce::try_generate().map_err(errors::no_random_numbers)?;
         let payload = Payload { msg: plain, aad: data };
         let sealed = self.cipher(id)?.encrypt(&nonce, payload);
         let sealed = sealed.map_err(|_| errors::too_long(plain.len()))?;
         let (id, nonce) = (Value::from(id), BASE64.encode(nonce));
-        let mut envelope = format!(r#"{{"v":{VERSION},"k":{id},"n":"{nonce}","c":""#);
+        let version = kind.version();
+        let mut envelope = format!(r#"{{"v":{version},"k":{id},"n":"{nonce}","c":""#);
         BASE64.encode_string(sealed, &mut envelope);
         envelope.push_str("\"}");
         Ok(envelope)
     }
 
+    /// Reads an envelope.
+    fn read(&self, envelope: &str) -> Result<Value, StoreError> {
+        serde_json::from_str(envelope).map_err(|_| self.corrupt())
+    }
+
     /// Decrypts an envelope.
-    fn open(&self, envelope: &str, data: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let envelope: Value = serde_json::from_str(envelope).map_err(|_| self.corrupt())?;
+    fn open(&self, kind: Kind, envelope: &Value, data: &[u8]) -> Result<Vec<u8>, StoreError> {
         match envelope["v"].as_u64() {
-            Some(VERSION) => {}
-            Some(version) => return Err(errors::newer_format(self.session, version)),
-            None => return Err(self.corrupt()),
+            Some(version) if version == kind.version() => {}
+            Some(version) if version > CHAINED_VERSION => {
+                return Err(errors::newer_format(self.session, version));
+            }
+            _ => return Err(self.corrupt()),
         }
         let text = |name: &str| envelope[name].as_str().ok_or_else(|| self.corrupt());
         let bytes = |name: &str| BASE64.decode(text(name)?).map_err(|_| self.corrupt());

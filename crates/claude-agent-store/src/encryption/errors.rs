@@ -3,9 +3,9 @@
 use std::fmt;
 
 use claude_agent_kit::SessionId;
-use claude_agent_kit::store::{StoreError, StoreErrorKind};
+use claude_agent_kit::store::{Sequence, StoreError, StoreErrorKind};
 
-use super::cipher::VERSION;
+use super::cipher::CHAINED_VERSION;
 use super::keyring::MAX_ID_BYTES;
 
 /// Returns the error of an ID that cannot name a key.
@@ -40,7 +40,7 @@ pub(crate) fn unknown_key(session: &SessionId, id: &str) -> StoreError {
 pub(crate) fn newer_format(session: &SessionId, version: u64) -> StoreError {
     let message = format!(
         "an entry or approval of session {session} is encrypted in format {version}, and this version of \
-         claude-agent-store supports format {VERSION}; help: update claude-agent-store"
+         claude-agent-store supports up to format {CHAINED_VERSION}; help: update claude-agent-store"
     );
     StoreError::new(StoreErrorKind::Rejected, message)
 }
@@ -50,6 +50,15 @@ pub(crate) fn corrupt(session: &SessionId) -> StoreError {
     let message = format!(
         "an entry or approval of session {session} cannot be decrypted: it was changed, moved, or stored without \
          encryption; help: check who can write to the store, and restore it from a backup"
+    );
+    StoreError::new(StoreErrorKind::Corrupt, message)
+}
+
+/// Returns the error of an entry that is not at the place at which it was appended.
+pub(crate) fn misplaced(session: &SessionId, sequence: Sequence) -> StoreError {
+    let message = format!(
+        "entry {sequence} of session {session} is not at its place: entries were swapped, repeated or removed; help: \
+         check who can write to the store, and restore it from a backup"
     );
     StoreError::new(StoreErrorKind::Corrupt, message)
 }

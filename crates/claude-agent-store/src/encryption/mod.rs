@@ -1,19 +1,25 @@
 //! Encryption of the entries and approvals of another store.
 
 mod approvals;
+mod chain;
 mod cipher;
 pub(crate) mod errors;
 mod keyring;
+mod order;
 
+use std::fmt;
 use std::sync::Arc;
 
 use claude_agent_kit::store::{
-    Append, Appended, EntryPage, Epoch, List, Load, NewEntry, ProjectKey, SessionKey, SessionList,
-    SessionStore, StoreFuture, Subpath,
+    Append, Appended, EntryId, EntryPage, Epoch, List, Load, LoadScope, NewEntry, ProjectKey,
+    Sequence, SessionKey, SessionList, SessionStore, StoreError, StoreFuture, StoredEntry, Subpath,
+    Summary,
 };
 
+use self::chain::{Chain, Chains, Place};
 use self::cipher::SessionCipher;
 pub use self::keyring::{EncryptionKey, Keyring};
+use self::order::{Order, Pages};
 
 /// Encrypts entries, summaries and [approvals](claude_agent_kit::approval) before another store gets them.
 ///
@@ -24,16 +30,36 @@ pub use self::keyring::{EncryptionKey, Keyring};
 ///
 /// These stay readable for the store: keys, subpaths, the `uuid` of entries, sizes, times, epochs and sequence
 /// numbers. The digest in an ID is replaced by an authentication code, because it would reveal whether an entry
-/// has a guessed text. A store can still withhold entries, or return an earlier summary.
+/// has a guessed text.
 ///
+/// # Order of entries
+/// Entries that are appended with an epoch, as those of a run are, contain their place in the transcript. If a store
+/// swaps, repeats or reorders them, or withholds one in the middle, the load fails with
+/// [`Corrupt`](claude_agent_kit::store::StoreErrorKind::Corrupt) and names the session and the position. A page that
+/// continues an earlier load of the same handle or of a clone is checked together with it (of the last 64 pages);
+/// any other page in the middle of a transcript is checked from its first entry on.
+///
+/// These are outside of the chain, and a store could move them: entries without an epoch, such as titles, tags and
+/// imported conversations, and those that earlier versions of this crate have stored. Not detectable are also: the last entries
+/// are withheld, or an earlier state or summary is returned, to a host that has not seen the newer one; the first
+/// entries are withheld, as after a deletion; within one epoch, entries of different hosts that had not loaded the
+/// session are exchanged.
+///
+/// Use one handle (and its clones) per process: appends of one session wait for each other there, and what was loaded
+/// and appended is linked without an additional request.
+///
+/// # Approvals
 /// Of approvals, these stay readable: scope, session, ID, time of the request, state and version. Tools, inputs,
-/// decisions and approvers do not. A store cannot make a decision, but it can return an earlier version of an approval:
-/// that a decision is used once depends on the store.
+/// decisions and approvers do not. A store cannot make a decision, nor return the approval of another scope, session or
+/// call than the requested one, but it can return an earlier version of an approval: that a decision is used once
+/// depends on the store.
 ///
+/// # Unreadable texts
 /// Entries and approvals that cannot be decrypted fail with [`Corrupt`](claude_agent_kit::store::StoreErrorKind::Corrupt),
 /// or with [`Rejected`](claude_agent_kit::store::StoreErrorKind::Rejected) if their key is not in the keyring.
 /// This includes those that were stored without encryption. A summary that cannot be decrypted is omitted,
-/// so that one session cannot make a list fail.
+/// so that one session cannot make a list fail; a pending approval is
+/// [reported](claude_agent_kit::approval::ApprovalPage::unreadable).
 ///
 /// ```
 /// use claude_agent_kit::store::{MemoryStore, StoreError};
@@ -51,12 +77,26 @@ pub use self::keyring::{EncryptionKey, Keyring};
 pub struct Encrypted<S> {
     inner: S,
     keys: Arc<Keyring>,
+    memory: Arc<Memory>,
+}
+
+/// What a handle knows of the order of entries. It is shared by all clones.
+#[derive(Default)]
+struct Memory {
+    chains: Chains,
+    pages: Pages,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
 }
 
 impl<S> Encrypted<S> {
     /// Encrypts the entries of `inner` with these keys.
     pub fn new(inner: S, keys: Keyring) -> Self {
-        Self { inner, keys: Arc::new(keys) }
+        Self { inner, keys: Arc::new(keys), memory: Arc::default() }
     }
 
     /// Returns the store that keeps the encrypted entries.
@@ -66,6 +106,79 @@ impl<S> Encrypted<S> {
 
     fn cipher<'a>(&'a self, key: &'a SessionKey) -> SessionCipher<'a> {
         SessionCipher::new(&self.keys, key)
+    }
+
+    /// Encrypts entries; with a chain, each contains its place.
+    fn encrypt(
+        &self,
+        key: &SessionKey,
+        entries: &[NewEntry],
+        chain: Option<(&Chain, Epoch)>,
+    ) -> Result<Vec<NewEntry>, StoreError> {
+        let cipher = self.cipher(key);
+        let ids = entries.iter().map(|entry| cipher.stored_id(entry));
+        let ids: Vec<EntryId> = ids.collect::<Result<_, _>>()?;
+        let places: Vec<Place> = match chain {
+            Some((chain, epoch)) => chain.places(epoch, entries, &ids)?,
+            None => Vec::new(),
+        };
+        let numbered = entries.iter().zip(ids).enumerate();
+        numbered.map(|(at, (entry, id))| cipher.encrypt(entry, id, places.get(at))).collect()
+    }
+}
+
+/// A page that is being decrypted and checked.
+struct Reading<'a> {
+    key: &'a SessionKey,
+    load: Load<'a>,
+    cipher: SessionCipher<'a>,
+    order: Order,
+    page: EntryPage,
+    bytes: usize,
+    /// The last entry that the store has returned.
+    after: Sequence,
+}
+
+impl Reading<'_> {
+    /// Adds entries, and returns whether the page is full.
+    fn add(&mut self, stored: &EntryPage) -> Result<bool, StoreError> {
+        if stored.more && stored.entries.is_empty() {
+            return Err(errors::misplaced(self.key.session(), self.after));
+        }
+        for entry in &stored.entries {
+            if !self.is_requested(entry) {
+                return Err(errors::misplaced(self.key.session(), entry.sequence));
+            }
+            self.after = entry.sequence;
+            let is_full = self.page.entries.len() >= self.load.limit;
+            if is_full && !self.page.entries.is_empty() {
+                self.page.more = true;
+                return Ok(true);
+            }
+            let (original, place) = self.cipher.decrypt(entry)?;
+            self.bytes = self.bytes.saturating_add(original.text.len());
+            if self.bytes > self.load.max_bytes && !self.page.entries.is_empty() {
+                self.page.more = true;
+                return Ok(true);
+            }
+            if !self.order.add(entry, place.as_ref()) {
+                return Err(errors::misplaced(self.key.session(), entry.sequence));
+            }
+            self.page.entries.push(original);
+        }
+        let is_full =
+            self.page.entries.len() >= self.load.limit || self.bytes >= self.load.max_bytes;
+        self.page.more = stored.more;
+        Ok(!stored.more || (is_full && !self.page.entries.is_empty()))
+    }
+
+    fn is_requested(&self, entry: &StoredEntry) -> bool {
+        let is_selected = match self.load.subpath {
+            LoadScope::All => true,
+            LoadScope::Main => entry.subpath.is_none(),
+            LoadScope::Subpath(subpath) => entry.subpath.as_ref() == Some(subpath),
+        };
+        is_selected && entry.sequence > self.after
     }
 }
 
@@ -79,54 +192,52 @@ impl<S: SessionStore> SessionStore for Encrypted<S> {
 
     fn append<'a>(&'a self, key: &'a SessionKey, append: Append<'a>) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
-            let cipher = self.cipher(key);
-            let entries = append.entries.iter().map(|entry| cipher.encrypt(entry));
-            let entries: Vec<NewEntry> = entries.collect::<Result<_, _>>()?;
-            let summary = append
-                .summary
-                .map(|update| Ok((update.after, cipher.encrypt_summary(update.data)?)));
+            let epoch = append.epoch.filter(|_| !append.entries.is_empty());
+            let chain = epoch.map(|epoch| (self.memory.chains.of(key), epoch));
+            let turn = match &chain {
+                Some((chain, _)) => Some(chain.turn.lock().await),
+                None => None,
+            };
+            let linked = chain.as_ref().map(|(chain, epoch)| (&**chain, *epoch));
+            let entries = self.encrypt(key, append.entries, linked)?;
+            let encrypt = |data: &str| self.cipher(key).encrypt_summary(data);
+            let summary = append.summary.map(|update| Ok((update.after, encrypt(update.data)?)));
             let summary = summary.transpose()?;
-            drop(cipher);
             let mut encrypted = Append::new(&entries);
             encrypted.epoch = append.epoch;
             if let Some((after, data)) = &summary {
                 encrypted = encrypted.summary(*after, data);
             }
-            self.inner.append(key, encrypted).await
+            let appended = self.inner.append(key, encrypted).await?;
+            if let Some((chain, _)) = &chain {
+                chain.appended(&entries, &appended);
+            }
+            drop(turn);
+            Ok(appended)
         })
     }
 
     fn load<'a>(&'a self, key: &'a SessionKey, load: Load<'a>) -> StoreFuture<'a, EntryPage> {
         Box::pin(async move {
-            let cipher = self.cipher(key);
-            let mut page = EntryPage::default();
-            let (mut bytes, mut after) = (0_usize, load.after);
-            loop {
-                // Envelopes are longer than their texts, so the inner limits are estimates.
-                let max_bytes = load.max_bytes.saturating_add(load.max_bytes / 3);
-                let inner = load.after(after).max_bytes(max_bytes.saturating_add(ENVELOPES));
-                let stored = self.inner.load(key, inner).await?;
-                for entry in stored.entries {
-                    after = entry.sequence;
-                    let is_full = page.entries.len() >= load.limit;
-                    if is_full && !page.entries.is_empty() {
-                        page.more = true;
-                        return Ok(page);
-                    }
-                    let entry = cipher.decrypt(entry)?;
-                    bytes = bytes.saturating_add(entry.text.len());
-                    if bytes > load.max_bytes && !page.entries.is_empty() {
-                        page.more = true;
-                        return Ok(page);
-                    }
-                    page.entries.push(entry);
-                }
-                let is_full = page.entries.len() >= load.limit || bytes >= load.max_bytes;
-                if !stored.more || (is_full && !page.entries.is_empty()) {
-                    page.more = stored.more;
-                    return Ok(page);
-                }
+            let mut reading = Reading {
+                key,
+                load,
+                cipher: self.cipher(key),
+                order: self.memory.pages.before(key, &load),
+                page: EntryPage::default(),
+                bytes: 0,
+                after: load.after,
+            };
+            // Envelopes are longer than their texts, so the inner limits are estimates.
+            let max_bytes = load.max_bytes.saturating_add(load.max_bytes / 3);
+            let inner = load.max_bytes(max_bytes.saturating_add(ENVELOPES));
+            while !reading.add(&self.inner.load(key, inner.after(reading.after)).await?)? {}
+            let Reading { order, page, .. } = reading;
+            if let Some(last) = page.entries.last() {
+                order.tell(&self.memory.chains.of(key));
+                self.memory.pages.add(key, &load, last.sequence, order);
             }
+            Ok(page)
         })
     }
 
@@ -137,8 +248,7 @@ impl<S: SessionStore> SessionStore for Encrypted<S> {
                 let Some(summary) = row.summary.take() else { continue };
                 let key = project.session(row.session.clone())?;
                 if let Ok(data) = self.cipher(&key).decrypt_summary(&summary.data) {
-                    row.summary =
-                        Some(claude_agent_kit::store::Summary::new(data, summary.through));
+                    row.summary = Some(Summary::new(data, summary.through));
                 }
             }
             Ok(page)
@@ -154,6 +264,37 @@ impl<S: SessionStore> SessionStore for Encrypted<S> {
         key: &'a SessionKey,
         subpath: Option<&'a Subpath>,
     ) -> StoreFuture<'a, ()> {
-        self.inner.delete(key, subpath)
+        Box::pin(async move {
+            let deleted = self.inner.delete(key, subpath).await;
+            // Also after an error, because the effect of the request may be unknown.
+            self.memory.chains.of(key).deleted(subpath);
+            self.memory.pages.forget(key);
+            deleted
+        })
+    }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        self.inner.projects(scope, after, limit)
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move {
+            let deleted = self.inner.delete_unchanged(key, modified_ms).await;
+            // Also after an error, because the effect of the request may be unknown.
+            if !matches!(deleted, Ok(false)) {
+                self.memory.chains.of(key).deleted(None);
+                self.memory.pages.forget(key);
+            }
+            deleted
+        })
     }
 }

@@ -2,7 +2,8 @@
 
 use claude_agent_kit::SessionId;
 use claude_agent_kit::approval::{
-    ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalStore, ApprovalWrite,
+    ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalSelection, ApprovalStore,
+    ApprovalWrite,
 };
 use claude_agent_kit::store::{EntryId, Epoch, StoreError, StoreFuture};
 use tokio_postgres::types::{ToSql, Type};
@@ -20,7 +21,11 @@ pub(super) struct Statements {
     list_id: String,
     list_open: String,
     list_pending: String,
+    list_all_open: String,
     version: String,
+    delete_of: String,
+    delete_open_of: String,
+    delete_closed: String,
 }
 
 impl Statements {
@@ -34,7 +39,11 @@ impl Statements {
             list_id: list(schema, "a.id = $5"),
             list_open: list(schema, "a.session = $5 AND a.is_open"),
             list_pending: list(schema, "a.is_pending"),
+            list_all_open: list(schema, "a.is_open"),
             version: format!("SELECT version FROM {schema}.approval WHERE scope = $1 AND id = $2"),
+            delete_of: delete(schema, "a.session = $3"),
+            delete_open_of: delete(schema, "a.session = $3 AND a.is_open"),
+            delete_closed: delete(schema, "a.requested_at_ms < $3 AND NOT a.is_open"),
         }
     }
 }
@@ -43,7 +52,8 @@ impl Statements {
 /// approvals, one row has the time only.
 fn list(schema: &str, condition: &str) -> String {
     format!(
-        "SELECT page.body, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+        "SELECT page.body, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+             page.id, page.requested_at_ms
          FROM (SELECT) one LEFT JOIN (
              SELECT a.requested_at_ms, a.id, a.body FROM {schema}.approval a
              WHERE a.scope = $1 AND {condition} AND (a.requested_at_ms, a.id) > ($2, $3)
@@ -53,7 +63,50 @@ fn list(schema: &str, condition: &str) -> String {
     )
 }
 
+/// Returns the statement that deletes at most `$2` approvals. The lock is acquired before the condition is checked for
+/// the last time, so that a record that another host has just changed is not deleted.
+fn delete(schema: &str, condition: &str) -> String {
+    format!(
+        "WITH selected AS MATERIALIZED (
+             SELECT a.id FROM {schema}.approval a WHERE a.scope = $1 AND {condition}
+             LIMIT $2 FOR UPDATE
+         ), deleted AS (
+             DELETE FROM {schema}.approval a USING selected
+             WHERE a.scope = $1 AND a.id = selected.id RETURNING a.id
+         )
+         SELECT count(*) FROM deleted"
+    )
+}
+
 impl PostgresStore {
+    async fn delete_selected(
+        &self,
+        scope: &str,
+        selection: ApprovalSelection<'_>,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        let limit = to_sql(limit.max(1) as u64);
+        let statements = &self.shared.approvals;
+        let (session, before_ms);
+        let (statement, key): (_, (&(dyn ToSql + Sync), Type)) = match selection {
+            ApprovalSelection::Of(of) => {
+                session = of.as_str();
+                (&statements.delete_of, (&session, Type::TEXT))
+            }
+            ApprovalSelection::OpenOf(of) => {
+                session = of.as_str();
+                (&statements.delete_open_of, (&session, Type::TEXT))
+            }
+            ApprovalSelection::ClosedBefore(time_ms) => {
+                before_ms = to_sql(time_ms);
+                (&statements.delete_closed, (&before_ms, Type::INT8))
+            }
+        };
+        let parameters = [(&scope as &(dyn ToSql + Sync), Type::TEXT), (&limit, Type::INT8), key];
+        let rows = self.shared.pool.query(statement, &parameters).await?;
+        valid(from_sql(column(only(&rows)?, 0)?))
+    }
+
     async fn write(&self, write: &ApprovalWrite<'_>) -> Result<bool, StoreError> {
         let columns = Columns::new(write)?;
         let request = &columns.approval.request;
@@ -99,6 +152,7 @@ impl PostgresStore {
             ApprovalFilter::Id(id) => (&statements.list_id, Some(id.as_str())),
             ApprovalFilter::OpenOf(session) => (&statements.list_open, Some(session.as_str())),
             ApprovalFilter::Pending => (&statements.list_pending, None),
+            ApprovalFilter::Open => (&statements.list_all_open, None),
         };
         if let Some(key) = &key {
             parameters.push((key, Type::TEXT));
@@ -108,11 +162,13 @@ impl PostgresStore {
             ApprovalPage::new(Vec::new(), false, valid(from_sql(column(only(&rows)?, 1)?))?);
         for row in &rows {
             let Some(body) = column::<Option<&str>>(row, 0)? else { break };
-            if page.approvals.len() == limit {
+            if approvals::is_full(&page, limit) {
                 page.more = true;
                 break;
             }
-            page.approvals.push(approvals::read(body).ok_or_else(|| corrupt("approval"))?);
+            let requested_at_ms = valid(from_sql(column(row, 3)?))?;
+            let record = approvals::Row { id: column(row, 2)?, requested_at_ms, body: Some(body) };
+            record.add_to(&mut page, &list, corrupt)?;
         }
         Ok(page)
     }
@@ -174,5 +230,25 @@ impl ApprovalStore for PostgresStore {
             }
             Ok(())
         })
+    }
+
+    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+        let shared = &self.shared;
+        // Now, so that a change before the first poll ends the wait. Changes of other scopes also do.
+        let subscription = shared.changes.subscribe();
+        let time = shared.listener.start(&shared.pool, &shared.schema, &shared.changes);
+        Box::pin(async move {
+            subscription.any(time).await;
+            Ok(())
+        })
+    }
+
+    fn delete_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        selection: ApprovalSelection<'a>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(self.delete_selected(scope, selection, limit))
     }
 }

@@ -53,7 +53,8 @@ pub(crate) fn server(target: &str, code: &SqlState, message: &str) -> StoreError
         ),
         ("42P01" | "42P02" | "42703" | "42883" | "3F000" | "XX001" | "XX002", _) | (_, "23") => (
             StoreErrorKind::Corrupt,
-            "check whether another program has changed the schema, and restore it from a backup",
+            "another program or a migration may have changed the schema: compare it with the schema of a new \
+             store before you restore a backup, which loses later entries",
         ),
         ("42P07" | "42723", _) => (
             StoreErrorKind::Rejected,
@@ -97,7 +98,7 @@ pub(crate) fn connection(target: &str, cause: &str) -> StoreError {
 pub(crate) fn timeout(target: &str, limit: Duration) -> StoreError {
     let message = format!(
         "the PostgreSQL server {target} did not respond within {limit:?}; help: check the server \
-         and the network, or raise `PostgresOptions::request_timeout`"
+         and the network, or increase `PostgresOptions::request_timeout`"
     );
     StoreError::new(StoreErrorKind::Unavailable, message)
 }

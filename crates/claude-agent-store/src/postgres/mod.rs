@@ -142,4 +142,23 @@ impl SessionStore for PostgresStore {
         let (pool, statements) = self.parts();
         Box::pin(requests::delete(pool, statements, key, subpath))
     }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::projects(pool, statements, scope, after, limit))
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::delete_unchanged(pool, statements, key, modified_ms))
+    }
 }

@@ -30,6 +30,8 @@ pub(super) struct Statements {
     list: String,
     subpaths: String,
     delete: String,
+    projects: String,
+    delete_unchanged: String,
 }
 
 impl Statements {
@@ -61,6 +63,22 @@ impl Statements {
                  WHERE t.session = ({session}) AND t.subpath <> '' ORDER BY t.subpath"
             ),
             delete: format!("SELECT {schema}.remove($1, $2, $3, $4, $5)"),
+            projects: format!(
+                "SELECT DISTINCT project FROM {schema}.session
+                 WHERE scope = $1 AND main_last IS NOT NULL AND project > $2
+                 ORDER BY project LIMIT $3"
+            ),
+            // The row is locked before the functions run, and they see all that was committed before. A row that is
+            // locked already is being changed.
+            delete_unchanged: format!(
+                "SELECT {schema}.claim($1, $2, $3, $5), {schema}.remove($1, $2, $3, NULL, $5)
+                 FROM (
+                     SELECT s.id FROM {schema}.session s
+                     WHERE s.scope = $1 AND s.project = $2 AND s.session = $3
+                         AND s.main_last IS NOT NULL AND s.modified_ms = $4
+                     FOR NO KEY UPDATE SKIP LOCKED
+                 ) locked"
+            ),
         }
     }
 }
@@ -341,6 +359,43 @@ pub(super) async fn delete(
     )
     .await
     .map(drop)
+}
+
+pub(super) async fn projects(
+    pool: &Pool,
+    statements: &Statements,
+    scope: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<String>, StoreError> {
+    let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] = [
+        (&scope, Type::TEXT),
+        (&after.unwrap_or_default(), Type::TEXT),
+        (&to_sql(limit.max(1) as u64), Type::INT8),
+    ];
+    let rows = pool.query(&statements.projects, &parameters).await?;
+    rows.iter().map(|row| column(row, 0)).collect()
+}
+
+pub(super) async fn delete_unchanged(
+    pool: &Pool,
+    statements: &Statements,
+    key: &SessionKey,
+    modified_ms: u64,
+) -> Result<bool, StoreError> {
+    let rows = pool
+        .query(
+            &statements.delete_unchanged,
+            &[
+                (&key.scope(), Type::TEXT),
+                (&key.project(), Type::TEXT),
+                (&key.session().as_str(), Type::TEXT),
+                (&to_sql(modified_ms), Type::INT8),
+                (&pool.lock_timeout(), Type::TEXT),
+            ],
+        )
+        .await?;
+    Ok(!rows.is_empty())
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(super) async fn claim(shared: &Shared, key: &SessionKey) -> Result<Epoch, St
         wait_after_conflict(number).await;
         base = shared.fresh_head(&session, key).await?;
     }
-    Err(errors::contended(shared.objects.target()))
+    Err(errors::contended(shared.objects.target(), key, CONFLICTS))
 }
 
 pub(super) async fn append(
@@ -131,7 +131,7 @@ async fn append_as_writer(
         }
         (base, is_fresh) = (shared.fresh_head(session, key).await?, true);
     }
-    Err(errors::contended(shared.objects.target()))
+    Err(errors::contended(shared.objects.target(), key, CONFLICTS))
 }
 
 /// Reads the IDs that are not known yet. Returns false if a part does not exist.

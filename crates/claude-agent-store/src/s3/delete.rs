@@ -38,7 +38,32 @@ pub(super) async fn delete(
         }
         wait_after_conflict(number).await;
     }
-    Err(errors::contended(shared.objects.target()))
+    Err(errors::contended(shared.objects.target(), key, CONFLICTS))
+}
+
+/// Deletes and claims a session that was last modified at this time.
+pub(super) async fn delete_unchanged(
+    shared: &Shared,
+    key: &SessionKey,
+    modified_ms: u64,
+) -> Result<bool, StoreError> {
+    let session = shared.sessions.get(key);
+    let _ids = session.ids.lock().await;
+    for number in 1..=CONFLICTS {
+        let base = shared.fresh_head(&session, key).await?;
+        if base.head.row.main_last.is_none() || base.head.row.modified_ms != modified_ms {
+            return Ok(false);
+        }
+        let garbage = Garbage::find(shared, key).await?;
+        let mut head = cleared(&base.head);
+        head.row.epoch = head.row.epoch.saturating_add(1);
+        if let Some(new) = shared.commit(&session, key, &base, head).await? {
+            garbage.delete(shared, key, &new.head).await?;
+            return Ok(true);
+        }
+        wait_after_conflict(number).await;
+    }
+    Err(errors::contended(shared.objects.target(), key, CONFLICTS))
 }
 
 fn is_cleared(head: &Head) -> bool {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::store::{StoreError, StoreErrorKind};
+use claude_agent_kit::store::{SessionKey, StoreError, StoreErrorKind};
 
 /// Returns the error that the server reported, without the rest of its response, which can contain parts of the
 /// request.
@@ -13,7 +13,7 @@ pub(crate) fn server(target: &str, status: u16, code: &str, message: &str) -> St
             (StoreErrorKind::Unavailable, "set the clock of this host, or that of the server")
         }
         ("XMinioStorageFull" | "QuotaExceeded" | "ServiceQuotaExceeded", _) | (_, 507) => {
-            (StoreErrorKind::Full, "free space on the server, or raise the quota")
+            (StoreErrorKind::Full, "free space on the server, or increase the quota")
         }
         ("NotImplemented", _) | (_, 501) => {
             (StoreErrorKind::Rejected, "use a server or a version that supports conditional writes")
@@ -59,16 +59,17 @@ pub(crate) fn connection(target: &str, cause: &str) -> StoreError {
 pub(crate) fn timeout(target: &str, limit: Duration) -> StoreError {
     let message = format!(
         "the S3 server {target} did not respond within {limit:?}; help: check the server and the network, or \
-         raise `S3Options::request_timeout`"
+         increase `S3Options::request_timeout`"
     );
     StoreError::new(StoreErrorKind::Unavailable, message)
 }
 
 /// Returns the error of a session that other hosts write to all the time.
-pub(crate) fn contended(target: &str) -> StoreError {
+pub(crate) fn contended(target: &str, key: &SessionKey, attempts: u32) -> StoreError {
     let message = format!(
-        "other hosts were always faster to write to the session on the S3 server {target}; help: let one host \
-         write to a session, and try again"
+        "gave up after {attempts} conflicting writes to session {} on the S3 server {target}: other hosts are \
+         writing to it; help: resume a session on one host at a time, and try again",
+        key.session()
     );
     StoreError::new(StoreErrorKind::Unavailable, message)
 }

@@ -167,6 +167,11 @@ impl Row {
         block::read_line(line, "head object")
     }
 
+    /// Returns the project of a row in this scope.
+    pub(super) fn into_project(self, scope: &str) -> Option<String> {
+        (self.scope == scope).then_some(self.project)
+    }
+
     /// Returns whether this is a row of the project.
     pub(super) fn is_of(&self, scope: &str, project: &str) -> bool {
         (&*self.scope, &*self.project) == (scope, project)

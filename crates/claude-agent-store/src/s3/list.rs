@@ -160,19 +160,44 @@ async fn read_order(
     Ok(Order { time, positions, heads })
 }
 
-/// Reads the beginning of a head; `None` if it does not exist.
+/// Returns the projects of a scope, sorted. The names of folders are digests, so that one head of each project in the
+/// bucket is read.
+pub(super) async fn projects(shared: &Shared, scope: &str) -> Result<Vec<String>, StoreError> {
+    let heads = shared.objects.list_projects().await?;
+    let rows = futures_util::stream::iter(heads)
+        .map(|path| async move { read_start(shared, &path).await })
+        .buffer_unordered(PARALLEL_ROWS);
+    let rows: Vec<Option<Row>> = rows.try_collect().await?;
+    let mut projects: Vec<String> =
+        rows.into_iter().flatten().filter_map(|row| row.into_project(scope)).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    Ok(projects)
+}
+
+/// Reads the beginning of a head of a project; `None` if it does not exist.
 async fn read_row(
     shared: &Shared,
     project: &ProjectKey,
     path: &Path,
 ) -> Result<Option<Row>, StoreError> {
+    let row = read_start(shared, path).await?;
+    let is_right = |row: &Row| {
+        row.is_of(project.scope(), project.project()) && path.filename() == Some(&*row.session)
+    };
+    match row {
+        Some(row) if !is_right(&row) => Err(corrupt("key in a head object")),
+        row => Ok(row),
+    }
+}
+
+/// Reads the beginning of a head; `None` if it does not exist.
+async fn read_start(shared: &Shared, path: &Path) -> Result<Option<Row>, StoreError> {
     let mut read = shared.objects.read_range(path, 0..ROW_BYTES).await?;
     for is_whole in [false, true] {
         let Read::Object { bytes, .. } = &read else { return Ok(None) };
         if let Some(row) = Row::from_start(bytes)? {
-            let is_right = row.is_of(project.scope(), project.project())
-                && path.filename() == Some(&*row.session);
-            return if is_right { Ok(Some(row)) } else { Err(corrupt("key in a head object")) };
+            return Ok(Some(row));
         }
         if !is_whole {
             read = shared.objects.read(path, None).await?;

@@ -287,4 +287,26 @@ impl SessionStore for S3Store {
     ) -> StoreFuture<'a, ()> {
         Box::pin(delete::delete(&self.shared, key, subpath))
     }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        Box::pin(async move {
+            let mut projects = list::projects(&self.shared, scope).await?;
+            projects.retain(|project| after.is_none_or(|after| project.as_str() > after));
+            projects.truncate(limit.max(1));
+            Ok(projects)
+        })
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(delete::delete_unchanged(&self.shared, key, modified_ms))
+    }
 }

@@ -18,6 +18,9 @@ use super::http::{Failure, Http};
 /// The longest object that is read as a whole.
 const MAX_OBJECT: u64 = 64 << 20;
 
+/// The number of project folders that are read at once.
+const PARALLEL_PROJECTS: usize = 8;
+
 pub(super) struct Objects {
     s3: AmazonS3,
     http: Http,
@@ -102,7 +105,7 @@ impl Objects {
         let message = match error {
             Error::NotFound { .. } => "an object does not exist",
             Error::Precondition { .. } | Error::AlreadyExists { .. } => "an object was changed",
-            _ => "the response is not that of S3",
+            _ => "not an S3 response",
         };
         super::errors::server(&self.target, 400, "", message)
     }
@@ -184,6 +187,23 @@ impl Objects {
             etag: object.e_tag.unwrap_or_default(),
         });
         listed.try_collect().await.map_err(|error| self.failure(&error))
+    }
+
+    /// Lists the folders of all projects, with one head object of each that has one.
+    pub(super) async fn list_projects(&self) -> Result<Vec<Path>, StoreError> {
+        let prefix: Path = self.prefix.split('/').filter(|part| !part.is_empty()).collect();
+        let prefix = Some(&prefix).filter(|_| !self.prefix.is_empty());
+        let listed = self.s3.list_with_delimiter(prefix).await;
+        let folders = listed.map_err(|error| self.failure(&error))?.common_prefixes;
+        let heads = futures_util::stream::iter(folders)
+            .map(|folder| async move {
+                let heads = folder.join("heads");
+                let first = self.s3.list(Some(&heads)).next().await.transpose();
+                first.map_err(|error| self.failure(&error))
+            })
+            .buffer_unordered(PARALLEL_PROJECTS);
+        let heads: Vec<_> = heads.try_collect().await?;
+        Ok(heads.into_iter().flatten().map(|object| object.location).collect())
     }
 
     /// Deletes objects. One that does not exist is not an error.

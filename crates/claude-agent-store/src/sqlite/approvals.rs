@@ -2,15 +2,16 @@
 
 use claude_agent_kit::SessionId;
 use claude_agent_kit::approval::{
-    ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStore,
-    ApprovalWrite,
+    ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection,
+    ApprovalStore, ApprovalWrite,
 };
 use claude_agent_kit::store::{Epoch, StoreFuture};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, ToSql, named_params, params};
 
 use super::SqliteStore;
 use super::errors::{Fault, corrupt};
-use super::requests::{now_ms, text};
+use super::requests::{empty_log, now_ms, text};
 use crate::approvals::{self, Columns, POLL_INTERVAL};
 use crate::sql::{from_sql, to_sql};
 
@@ -57,13 +58,68 @@ impl ApprovalStore for SqliteStore {
             Ok(())
         })
     }
+
+    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+        // Now, so that a change before the first poll ends the wait. Changes of other scopes also do.
+        let changes = self.changes.subscribe();
+        Box::pin(async move {
+            changes.any(POLL_INTERVAL).await;
+            Ok(())
+        })
+    }
+
+    fn delete_approvals<'a>(
+        &'a self,
+        scope: &'a str,
+        selection: ApprovalSelection<'a>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        let scope = scope.to_owned();
+        let (statement, key) = match selection {
+            ApprovalSelection::Of(session) => (DELETE_OF, Value::Text(session.to_string())),
+            ApprovalSelection::OpenOf(session) => {
+                (DELETE_OPEN_OF, Value::Text(session.to_string()))
+            }
+            ApprovalSelection::ClosedBefore(time_ms) => {
+                (DELETE_CLOSED, Value::Integer(to_sql(time_ms)))
+            }
+        };
+        let limit = to_sql(limit.max(1) as u64);
+        let delete = move |connection: &Connection| {
+            let mut statement = connection.prepare_cached(statement)?;
+            Ok(statement.execute(params![scope, key, limit])? as u64)
+        };
+        let busy_timeout = self.busy_timeout;
+        Box::pin(async move {
+            let count = self.jobs.write(delete).await?;
+            if count > 0 {
+                // Outside of a transaction.
+                let empty = move |connection: &Connection| empty_log(connection, busy_timeout);
+                self.jobs.read(empty).await?;
+            }
+            Ok(count)
+        })
+    }
 }
+
+/// Deletes approvals of a session.
+const DELETE_OF: &str = "DELETE FROM approval WHERE scope = ?1 AND id IN
+     (SELECT id FROM approval WHERE scope = ?1 AND session = ?2 LIMIT ?3)";
+
+/// Deletes open approvals of a session.
+const DELETE_OPEN_OF: &str = "DELETE FROM approval WHERE scope = ?1 AND id IN
+     (SELECT id FROM approval WHERE scope = ?1 AND session = ?2 AND is_open LIMIT ?3)";
+
+/// Deletes approvals that are not open, and were requested before a time.
+const DELETE_CLOSED: &str = "DELETE FROM approval WHERE scope = ?1 AND id IN
+     (SELECT id FROM approval WHERE scope = ?1 AND requested_at_ms < ?2 AND NOT is_open LIMIT ?3)";
 
 /// [`ApprovalFilter`] for another thread.
 enum OwnedFilter {
     Id(ApprovalId),
     OpenOf(SessionId),
     Pending,
+    Open,
 }
 
 /// [`ApprovalList`] for another thread.
@@ -80,9 +136,20 @@ impl OwnedList {
             ApprovalFilter::Id(id) => OwnedFilter::Id(id.clone()),
             ApprovalFilter::OpenOf(session) => OwnedFilter::OpenOf(session.clone()),
             ApprovalFilter::Pending => OwnedFilter::Pending,
+            ApprovalFilter::Open => OwnedFilter::Open,
         };
         let (scope, after) = (list.scope.to_owned(), list.after.cloned());
         Self { scope, filter, after, limit: list.limit.max(1) }
+    }
+
+    fn as_list(&self) -> ApprovalList<'_> {
+        let filter = match &self.filter {
+            OwnedFilter::Id(id) => ApprovalFilter::Id(id),
+            OwnedFilter::OpenOf(session) => ApprovalFilter::OpenOf(session),
+            OwnedFilter::Pending => ApprovalFilter::Pending,
+            OwnedFilter::Open => ApprovalFilter::Open,
+        };
+        ApprovalList::new(&self.scope, filter).after(self.after.as_ref()).limit(self.limit)
     }
 }
 
@@ -135,18 +202,25 @@ fn write(connection: &Connection, columns: &Columns) -> Result<bool, Fault> {
 }
 
 /// Selects the approval with an ID.
-const LIST_ID: &str = "SELECT body FROM approval
+const LIST_ID: &str = "SELECT id, requested_at_ms, body FROM approval
      WHERE scope = ?1 AND id = ?5 AND (requested_at_ms, id) > (?2, ?3)
      ORDER BY requested_at_ms, id LIMIT ?4";
 
 /// Selects the open approvals of a session after a position.
-const LIST_OPEN: &str = "SELECT body FROM approval
+const LIST_OPEN: &str = "SELECT id, requested_at_ms, body FROM approval
      WHERE scope = ?1 AND session = ?5 AND is_open AND (requested_at_ms, id) > (?2, ?3)
      ORDER BY requested_at_ms, id LIMIT ?4";
 
 /// Selects the pending approvals after a position.
-const LIST_PENDING: &str = "SELECT body FROM approval
+const LIST_PENDING: &str = "SELECT id, requested_at_ms, body FROM approval
      WHERE scope = ?1 AND is_pending AND (requested_at_ms, id) > (?2, ?3)
+     ORDER BY requested_at_ms, id LIMIT ?4";
+
+/// Selects the open approvals of all sessions after a position. The index has them by session, so that they are sorted:
+/// they are few in comparison to those that were ever made. Without the index's name, SQLite may read the whole scope.
+const LIST_ALL_OPEN: &str =
+    "SELECT id, requested_at_ms, body FROM approval INDEXED BY approval_open
+     WHERE scope = ?1 AND is_open AND (requested_at_ms, id) > (?2, ?3)
      ORDER BY requested_at_ms, id LIMIT ?4";
 
 fn list(connection: &Connection, list: &OwnedList) -> Result<ApprovalPage, Fault> {
@@ -161,6 +235,7 @@ fn list(connection: &Connection, list: &OwnedList) -> Result<ApprovalPage, Fault
         OwnedFilter::Id(id) => (LIST_ID, Some(id.as_str())),
         OwnedFilter::OpenOf(session) => (LIST_OPEN, Some(session.as_str())),
         OwnedFilter::Pending => (LIST_PENDING, None),
+        OwnedFilter::Open => (LIST_ALL_OPEN, None),
     };
     if let Some(key) = &key {
         parameters.push(key);
@@ -169,12 +244,14 @@ fn list(connection: &Connection, list: &OwnedList) -> Result<ApprovalPage, Fault
     let mut rows = statement.query(&*parameters)?;
     let mut page = ApprovalPage::default();
     while let Some(row) = rows.next()? {
-        if page.approvals.len() == list.limit {
+        if approvals::is_full(&page, list.limit) {
             page.more = true;
             break;
         }
-        let approval = approvals::read(text(row, 0)?).ok_or_else(|| corrupt("approval"))?;
-        page.approvals.push(approval);
+        let requested_at_ms = from_sql(row.get(1)?)?;
+        let body = row.get_ref(2)?.as_str().ok();
+        let record = approvals::Row { id: text(row, 0)?, requested_at_ms, body };
+        record.add_to(&mut page, &list.as_list(), corrupt)?;
     }
     page.now_ms = from_sql(now_ms())?;
     Ok(page)
@@ -206,5 +283,7 @@ mod tests {
             // At most one approval has the ID.
             assert!(statement == LIST_ID || !plan.contains("TEMP B-TREE"), "{plan}");
         }
+        let plan = plan(LIST_ALL_OPEN);
+        assert!(plan.contains("approval_open (scope=?") && !plan.contains("SCAN"), "{plan}");
     }
 }

@@ -7,6 +7,10 @@ use rusqlite::ErrorCode;
 
 use crate::sql::Invalid;
 
+/// The help for a schema that this crate has not written.
+const CHANGED_SCHEMA: &str = "another program or a migration may have changed the schema: compare it with the schema of a \
+                              new store before you restore a backup, which loses later entries";
+
 /// Why a request failed.
 #[derive(Debug)]
 pub(super) enum Fault {
@@ -50,11 +54,11 @@ pub(crate) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     let (kind, help) = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (
             StoreErrorKind::Full,
-            "delete sessions, free disk space, or raise `SqliteOptions::max_bytes`",
+            "delete sessions, free disk space, or increase `SqliteOptions::max_bytes`",
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             StoreErrorKind::Unavailable,
-            "check for a process that keeps the database locked, or raise \
+            "check for a process that keeps the database locked, or increase \
              `SqliteOptions::busy_timeout`",
         ),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation) => (
@@ -70,7 +74,7 @@ pub(crate) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
         }
         // A missing table, or a value of another type: another program has changed the file.
         Some(ErrorCode::Unknown | ErrorCode::TypeMismatch | ErrorCode::SchemaChanged) | None => {
-            (StoreErrorKind::Corrupt, "restore the file from a backup")
+            (StoreErrorKind::Corrupt, CHANGED_SCHEMA)
         }
         Some(_) => (StoreErrorKind::Unavailable, "check the file, its directory and the disk"),
     };

@@ -16,6 +16,8 @@ use claude_agent_kit::store::{
     SessionStore, StoreError, StoreFuture, Subpath,
 };
 
+use rusqlite::Connection;
+
 use self::jobs::Jobs;
 use self::requests::{OwnedAppend, OwnedLoad};
 use crate::approvals::Changes;
@@ -35,6 +37,14 @@ use crate::approvals::Changes;
 /// write-ahead log does not work on network file systems. Its companions with the suffixes `-wal` and `-shm`
 /// belong to it: do not copy or delete a file without them while it is in use.
 ///
+/// A deletion overwrites the texts in the file and empties the write-ahead log, so that they are in neither. While
+/// another process reads or writes, the log cannot be emptied: the deletion succeeds all the same, and the texts stay
+/// in the log until the next deletion, or until the last process closes the file.
+///
+/// A process that was stopped while it wrote keeps the file locked: others can open it and read, and their writes fail
+/// with [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable). Only a file of an earlier version, whose
+/// schema has to be updated, cannot be opened then.
+///
 /// ```
 /// use claude_agent_kit::store::{SessionKey, SessionStore};
 /// use claude_agent_store::SqliteStore;
@@ -49,6 +59,7 @@ use crate::approvals::Changes;
 #[derive(Clone)]
 pub struct SqliteStore {
     path: Arc<Path>,
+    busy_timeout: Duration,
     jobs: Jobs,
     changes: Changes,
 }
@@ -101,8 +112,8 @@ impl SqliteStore {
     /// Fails if the file cannot be opened, is not a database or belongs to another program, or if a newer
     /// version of this crate has updated its schema.
     pub async fn open_with(options: SqliteOptions) -> Result<Self, StoreError> {
-        let path = options.path.clone().into();
-        Ok(Self { path, jobs: Jobs::start(options).await?, changes: Changes::new() })
+        let (path, busy_timeout) = (options.path.clone().into(), options.busy_timeout);
+        Ok(Self { path, busy_timeout, jobs: Jobs::start(options).await?, changes: Changes::new() })
     }
 
     /// Returns the path of the file.
@@ -154,8 +165,46 @@ impl SessionStore for SqliteStore {
         subpath: Option<&'a Subpath>,
     ) -> StoreFuture<'a, ()> {
         let (key, subpath) = (key.clone(), subpath.cloned());
-        Box::pin(
-            self.jobs.write(move |connection| requests::delete(connection, &key, subpath.as_ref())),
-        )
+        let delete =
+            move |connection: &Connection| requests::delete(connection, &key, subpath.as_ref());
+        let busy_timeout = self.busy_timeout;
+        Box::pin(async move {
+            self.jobs.write(delete).await?;
+            // Outside of a transaction.
+            self.jobs.read(move |connection| requests::empty_log(connection, busy_timeout)).await
+        })
+    }
+
+    fn projects<'a>(
+        &'a self,
+        scope: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<String>> {
+        let (scope, after) = (scope.to_owned(), after.unwrap_or_default().to_owned());
+        let projects =
+            move |connection: &Connection| requests::projects(connection, &scope, &after, limit);
+        Box::pin(self.jobs.read(projects))
+    }
+
+    fn delete_unchanged<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        modified_ms: u64,
+    ) -> StoreFuture<'a, bool> {
+        let key = key.clone();
+        let delete = move |connection: &Connection| {
+            requests::delete_unchanged(connection, &key, modified_ms)
+        };
+        let busy_timeout = self.busy_timeout;
+        Box::pin(async move {
+            let is_deleted = self.jobs.write(delete).await?;
+            if is_deleted {
+                let empty =
+                    move |connection: &Connection| requests::empty_log(connection, busy_timeout);
+                self.jobs.read(empty).await?;
+            }
+            Ok(is_deleted)
+        })
     }
 }

@@ -1,13 +1,13 @@
 //! The requests of a store as statements.
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use claude_agent_kit::store::{
     Append, Appended, EntryPage, Epoch, Load, NewEntry, ProjectKey, Sequence, SessionKey,
     SessionList, SessionRow, StoreError, Subpath,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use super::errors::{Fault, corrupt};
 use crate::sql::{self, entry, from_sql, position, sequence, subpath_of, to_sql};
@@ -325,6 +325,65 @@ pub(super) fn delete(
         connection.prepare_cached(statement)?.execute([session])?;
     }
     Ok(())
+}
+
+/// Selects the projects of a scope with listed sessions, after one.
+const PROJECTS: &str = "SELECT DISTINCT project FROM session
+     WHERE scope = ?1 AND main_last IS NOT NULL AND project > ?2 ORDER BY project LIMIT ?3";
+
+pub(super) fn projects(
+    connection: &Connection,
+    scope: &str,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<String>, Fault> {
+    let mut statement = connection.prepare_cached(PROJECTS)?;
+    let mut rows = statement.query(params![scope, after, to_sql(limit.max(1) as u64)])?;
+    let mut projects = Vec::new();
+    while let Some(row) = rows.next()? {
+        projects.push(text(row, 0)?.to_owned());
+    }
+    Ok(projects)
+}
+
+/// Deletes and claims a session that was last modified at this time. Runs in a transaction.
+pub(super) fn delete_unchanged(
+    connection: &Connection,
+    key: &SessionKey,
+    modified_ms: u64,
+) -> Result<bool, Fault> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE session SET epoch = epoch + 1 WHERE scope = ?1 AND project = ?2 AND session = ?3
+         AND main_last IS NOT NULL AND modified_ms = ?4",
+    )?;
+    let (scope, project, session) = (key.scope(), key.project(), key.session().as_str());
+    if statement.execute(params![scope, project, session, to_sql(modified_ms)])? == 0 {
+        return Ok(false);
+    }
+    delete(connection, key, None)?;
+    Ok(true)
+}
+
+/// How long a deletion waits for other processes that use the write-ahead log.
+const LOG_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Moves the content of the write-ahead log to the file and empties the log, which still has the deleted texts. Other
+/// processes that read or write keep it from doing so; then a later deletion does it.
+pub(super) fn empty_log(connection: &Connection, busy_timeout: Duration) -> Result<(), Fault> {
+    connection.busy_timeout(busy_timeout.min(LOG_TIMEOUT))?;
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(busy_timeout)?;
+    match emptied {
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            ) =>
+        {
+            Ok(())
+        }
+        emptied => Ok(emptied?),
+    }
 }
 
 #[cfg(test)]

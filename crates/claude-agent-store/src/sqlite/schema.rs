@@ -105,7 +105,7 @@ fn prepare(connection: &mut Connection, options: &SqliteOptions) -> Result<(), F
     // Every commit is synced to disk.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
-    // Deleted conversations are overwritten.
+    // Deleted conversations are overwritten; `requests::empty_log` removes them from the log too.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     if let Some(max_bytes) = options.max_bytes {
@@ -137,8 +137,13 @@ fn enable_log(connection: &Connection, options: &SqliteOptions) -> Result<(), Fa
     }
 }
 
-/// Creates or updates the schema. The lock of the transaction keeps other processes from doing the same.
+/// Creates or updates the schema. The lock of the transaction keeps other processes from doing the same. A current
+/// schema needs no lock, so that a process that was stopped while it wrote does not keep others from reading.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
+    let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    if (number("application_id")?, number("user_version")?) == (APPLICATION, VERSION) {
+        return Ok(());
+    }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get(0));
     let (application, version): (i64, i64) = (number("application_id")?, number("user_version")?);

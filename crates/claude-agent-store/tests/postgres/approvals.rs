@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals, Decision};
+use claude_agent_kit::approval::{
+    Approval, ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
+};
 use claude_agent_kit::store::{Append, Epoch, SessionStore, StoreErrorKind};
 use claude_agent_store::{PostgresStore, conformance};
 use libtest_mimic::Trial;
@@ -21,6 +23,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "damaged_approvals_are_reported_as_corrupt",
             damaged_approvals_are_reported_as_corrupt,
         ),
+        trial("damaged_approvals_do_not_hide_the_others", damaged_approvals_do_not_hide_the_others),
     ]
 }
 
@@ -193,6 +196,29 @@ async fn damaged_approvals_are_reported_as_corrupt() {
         format!("DROP TABLE {schema}.approval"),
     ] {
         client.batch_execute(&change).await.unwrap();
-        assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt, "{change}");
+        let found = approvals.get(&approval(1).request.id).await;
+        assert_eq!(kind(found), StoreErrorKind::Corrupt, "{change}");
     }
+    assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt);
+}
+
+async fn damaged_approvals_do_not_hide_the_others() {
+    let store = open().await;
+    for number in 1..=9 {
+        store.write_approval(ApprovalWrite::insert(&approval(number))).await.unwrap();
+    }
+    let (client, schema) = (connect().await, store.schema().to_owned());
+    let damage = format!("UPDATE {schema}.approval SET body = '{{}}' WHERE id LIKE '00000005%'");
+    client.batch_execute(&damage).await.unwrap();
+    let approvals = Approvals::new("scope", store.clone());
+    let listed = approvals.list_pending().await.unwrap();
+    assert_eq!(listed.approvals, [1, 2, 3, 4, 6, 7, 8, 9].map(approval));
+    let damaged = &approval(5).request.id;
+    assert_eq!(listed.unreadable.len(), 1);
+    assert_eq!(listed.unreadable[0].position.id, *damaged);
+    assert_eq!(kind(approvals.get(damaged).await), StoreErrorKind::Corrupt);
+    // A run that looks for its own requests must not miss one: its list fails.
+    let session = key(1).session().clone();
+    let list = ApprovalList::new("scope", ApprovalFilter::OpenOf(&session));
+    assert_eq!(kind(store.list_approvals(list).await), StoreErrorKind::Corrupt);
 }

@@ -1,12 +1,16 @@
 //! What the store does on a server that works.
 
+use std::time::Duration;
+
 use claude_agent_kit::approval::{
     ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
 };
 use claude_agent_kit::store::{
-    Append, Epoch, List, Load, Sequence, SessionStore, StoreErrorKind, Subpath,
+    Append, Epoch, List, Load, Retention, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
-use claude_agent_store::{PostgresOptions, PostgresStore, conformance};
+use claude_agent_store::{
+    Encrypted, EncryptionKey, Keyring, PostgresOptions, PostgresStore, conformance,
+};
 use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 
@@ -19,6 +23,7 @@ use tests_servers::postgres::{PASSWORD, Server};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("postgres_store_conforms", postgres_store_conforms),
+        trial("encrypted_store_in_postgres_conforms", encrypted_store_in_postgres_conforms),
         trial("sessions_survive_the_store", sessions_survive_the_store),
         trial("hosts_create_one_schema_at_once", hosts_create_one_schema_at_once),
         trial("hosts_append_to_one_session", hosts_append_to_one_session),
@@ -39,6 +44,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 async fn postgres_store_conforms() {
     conformance::run(open).await.assert();
+}
+
+async fn encrypted_store_in_postgres_conforms() {
+    let make = async || {
+        let current = EncryptionKey::new("key-1", &[1; 32]).unwrap();
+        Encrypted::new(open().await, Keyring::new(&[7; 32], current))
+    };
+    conformance::run(make).await.assert();
 }
 
 async fn sessions_survive_the_store() {
@@ -196,9 +209,15 @@ async fn documented_privileges_are_sufficient() {
     let epoch = store.claim_approvals("scope", key(1).session()).await.unwrap();
     let request = approval(1);
     assert!(store.write_approval(ApprovalWrite::insert(&request).epoch(epoch)).await.unwrap());
-    let approvals = Approvals::new("scope", store);
+    let approvals = Approvals::new("scope", store.clone());
     let decision = Decision::allow("ana@example.com");
     approvals.decide(&request.request.id, decision).await.unwrap();
+    store.append(&key(1), Append::new(&[entry("2")])).await.unwrap();
+    let retention = Retention::new("scope").sessions(store.clone(), Duration::ZERO);
+    let retention = retention.approvals(store, Duration::ZERO);
+    let report = retention.run().await.into_result().unwrap();
+    // The decision is deleted with its session.
+    assert_eq!((report.sessions, report.approvals), (1, 1));
     // The role cannot create anything.
     assert_eq!(
         kind(PostgresStore::open_with(agent.clone().schema(new_schema())).await),

@@ -3,7 +3,7 @@
 use claude_agent_kit::store::{
     Append, List, Load, NewEntry, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
-use claude_agent_store::{S3Store, conformance};
+use claude_agent_store::{Encrypted, EncryptionKey, Keyring, S3Store, conformance};
 use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 
@@ -12,6 +12,7 @@ use super::fixture::{entry, key, long_entry, open, options, texts, trial};
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("s3_store_conforms", s3_store_conforms),
+        trial("encrypted_store_in_s3_conforms", encrypted_store_in_s3_conforms),
         trial("sessions_survive_the_store", sessions_survive_the_store),
         trial("hosts_append_to_one_session", hosts_append_to_one_session),
         trial("long_pages_are_read_from_several_parts", long_pages_are_read_from_several_parts),
@@ -24,6 +25,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 async fn s3_store_conforms() {
     conformance::run(open).await.assert();
+}
+
+async fn encrypted_store_in_s3_conforms() {
+    let make = async || {
+        let current = EncryptionKey::new("key-1", &[1; 32]).unwrap();
+        Encrypted::new(open().await, Keyring::new(&[7; 32], current))
+    };
+    conformance::run(make).await.assert();
 }
 
 async fn sessions_survive_the_store() {

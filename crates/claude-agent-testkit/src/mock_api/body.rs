@@ -46,7 +46,10 @@ pub(super) fn stream_steps(reply: &Reply, events: Vec<Event>) -> VecDeque<Step> 
         }
     }
     if reply.cut_after.is_some() {
-        steps.extend([Step::Flush, Step::Cut]);
+        steps.push_back(Step::Flush);
+        // Clients discard what they have not read when the connection closes.
+        steps.extend(reply.pause_between.map(Step::Pause));
+        steps.push_back(Step::Cut);
     }
     steps
 }

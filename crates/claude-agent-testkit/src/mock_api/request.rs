@@ -38,9 +38,17 @@ impl ApiRequest {
 
     /// Returns the prompts of the conversation, in order: every text of a user entry except tool results
     /// and texts that consist only of reminders of the CLI (`<system-reminder>`), and every message that
-    /// was sent while a turn was running.
+    /// was sent while a turn was running. Prompts that the CLI writes itself are included: see
+    /// [`user_prompts`](Self::user_prompts).
     pub fn prompts(&self) -> Vec<String> {
         self.prompt_texts().map(|(_, text)| text.to_owned()).collect()
+    }
+
+    /// Returns the [`prompts`](Self::prompts) without those that the CLI writes itself: notes about interrupts,
+    /// background tasks, commands and hooks, and the summary after a compaction.
+    pub fn user_prompts(&self) -> Vec<String> {
+        let prompts = self.prompt_texts().map(|(_, text)| text);
+        prompts.filter(|text| !is_of_the_cli(text)).map(str::to_owned).collect()
     }
 
     /// Returns the last of the [`prompts`](Self::prompts).
@@ -233,6 +241,22 @@ fn joined_message(text: &str) -> Option<&str> {
     let message = text.strip_prefix("The user sent a new message while you were working:\n")?;
     let advice = message.rfind("\n\nThis is how Claude Code surfaces messages");
     Some(&message[..advice.unwrap_or(message.len())])
+}
+
+/// How the prompts begin that the CLI writes itself.
+const OF_THE_CLI: [&str; 8] = [
+    "[Request interrupted by user",
+    "<task-notification>",
+    "<local-command-",
+    "<command-name>",
+    "<bash-",
+    "Stop hook feedback:",
+    "Continue from where you left off.",
+    "This session is being continued from a previous conversation",
+];
+
+fn is_of_the_cli(text: &str) -> bool {
+    OF_THE_CLI.iter().any(|start| text.trim_start().starts_with(start))
 }
 
 fn is_only_reminders(text: &str) -> bool {

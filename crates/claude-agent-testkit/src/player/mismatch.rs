@@ -7,7 +7,7 @@ use std::fmt;
 const SHOWN: usize = 400;
 
 /// The error returned when the client deviates from the recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Mismatch {
     line: usize,
     expected: String,
@@ -54,6 +54,13 @@ impl fmt::Display for Mismatch {
             write!(f, "; {place}")?;
         }
         Ok(())
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

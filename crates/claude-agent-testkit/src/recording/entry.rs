@@ -175,7 +175,7 @@ impl From<std::process::ExitStatus> for Exit {
     }
 }
 
-impl From<Exit> for claude_wire::session::Exit {
+impl From<Exit> for claude_wire::Exit {
     fn from(exit: Exit) -> Self {
         match exit {
             Exit::Code(code) => Self::Code(code),

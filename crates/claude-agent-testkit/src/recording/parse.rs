@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::{Channel, Entry, EntryKind, FORMAT, Header, Recording};
 
 /// The error returned by [`Recording::parse`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
     /// The invalid line, counted from 1.
@@ -21,6 +21,13 @@ pub struct ParseError {
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

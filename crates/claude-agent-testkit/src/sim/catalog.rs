@@ -44,7 +44,7 @@ const COMMANDS: [(&str, &str, &str, &[&str], bool); 9] = [
 
 const STYLES: [&str; 5] = ["default", "Proactive", "Concise", "Explanatory", "Learning"];
 
-const CAPABILITIES: [&str; 19] = [
+const CAPABILITIES: [&str; 20] = [
     "interrupt_receipt_v1",
     "interrupt_cancel_queued_v1",
     "interrupt_send_now_v1",
@@ -58,6 +58,7 @@ const CAPABILITIES: [&str; 19] = [
     "mcp_read_resource_v1",
     "mcp_tool_ui_meta_v1",
     "withdrawn_files_note_v2",
+    "silent_resend_files_v1",
     "ui_surface_v1",
     "ui_pane_widget_v1",
     "voice_call_talk_line_v1",
@@ -195,6 +196,7 @@ impl Engine {
             .str("claude_code_version", &self.launch.version)
             .str("current_permission_mode", &state.mode)
             .plain("hook_on_failure_supported", true)
+            .plain("hooks_when_unanswered_kept", 0)
             .plain("other_hook_ask_outranks_host", true)
             .raw("feedback_mode", r#"{"kind":"disabled"}"#)
             .plain("analytics_disabled", true)

@@ -13,6 +13,8 @@ const ADDED: &[(ProtocolPart, &str, u32)] = &[
     (ProtocolPart::Handshake, "claude_code_version", 301),
     (ProtocolPart::Handshake, "feedback_mode", 284),
     (ProtocolPart::Handshake, "hook_on_failure_supported", 317),
+    (ProtocolPart::Handshake, "hooks_when_unanswered_kept", 326),
+    (ProtocolPart::Handshake, "mcp_servers_applied", 326),
     (ProtocolPart::Handshake, "other_hook_ask_outranks_host", 321),
     (ProtocolPart::Handshake, "remote_control_auto_connect_default", 269),
     (ProtocolPart::Handshake, "user_output_styles_dir", 268),
@@ -84,6 +86,21 @@ impl CliVersion {
     /// model.
     pub(super) fn answers_unknown_commands(self) -> bool {
         self.patch < 265
+    }
+
+    /// Returns whether the costs include responses that were interrupted or cut, with estimated output.
+    pub(super) fn estimates_incomplete_output(self) -> bool {
+        self.patch >= 326
+    }
+
+    /// Returns whether the JSON-RPC IDs for servers of the host are strings.
+    pub(super) fn has_textual_rpc_ids(self) -> bool {
+        self.patch >= 326
+    }
+
+    /// Returns whether the response to `cancel_async_message` names the message.
+    pub(super) fn names_cancelled_message(self) -> bool {
+        self.patch >= 326
     }
 
     /// Returns whether the totals of a resumed conversation are restored.

@@ -21,6 +21,8 @@ pub(super) struct DeferredReplay {
     call: ToolCall,
     /// The id of the turn in `command_lifecycle`.
     pub(super) uuid: String,
+    /// Whether the start of the turn was reported.
+    pub(super) is_started: bool,
 }
 
 /// Returns the deferred call of a transcript that has no result yet. A call that is followed by an
@@ -65,16 +67,20 @@ pub(super) fn remove_dangling(conversation: &mut Conversation, pending: Option<&
 impl Engine {
     /// Prepares the replay of a deferred call.
     pub(super) fn new_replay(&self, call: ToolCall) -> DeferredReplay {
-        DeferredReplay { call, uuid: self.ids.uuid() }
+        DeferredReplay { call, uuid: self.ids.uuid(), is_started: false }
     }
 
-    /// Announces the replay, if a call is pending.
+    /// Announces the replay, if a call is pending. Its turn starts later if the tools of a server have to be listed
+    /// first.
     pub(super) async fn announce_replay(&self) {
         let replay = self.state().replay.clone();
-        if let Some(replay) = replay {
-            self.set_status(SessionStatus::Running).await;
+        let Some(replay) = replay else { return };
+        self.set_status(SessionStatus::Running).await;
+        let is_started = !self.has_tools_to_list();
+        if is_started {
             self.emit_lifecycle(&replay.uuid, "started").await;
         }
+        self.state().replay = Some(DeferredReplay { is_started, ..replay });
     }
 
     /// Starts the replay as the active turn, if a call is pending.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::cli_version::ProtocolPart;
 use super::engine::Engine;
 use super::host_requests::ResponseOutcome;
 use super::json::{Object, array, text};
@@ -18,6 +19,8 @@ const BEFORE_HANDSHAKE: Duration = Duration::from_millis(50);
 /// The timeout of a request to a server, and the number of attempts.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const ATTEMPTS: u32 = 2;
+/// What the IDs of requests to servers of the host begin with. The real CLI chooses it at random.
+const RPC_PREFIX: &str = "51a0c1e0";
 
 impl Engine {
     /// Loads the servers of the command line. Returns an error for an invalid configuration.
@@ -40,6 +43,26 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Adds the servers of the handshake, and returns whether they are used; `None` if there are none, or
+    /// if this version ignores them. Servers of the command line with the same name take precedence.
+    pub(super) fn add_handshake_servers(&self, servers: &Value) -> Option<bool> {
+        let version = self.launch.cli_version;
+        if !version.has(ProtocolPart::Handshake, "mcp_servers_applied") {
+            return None;
+        }
+        let servers = servers.as_object().filter(|servers| !servers.is_empty())?;
+        if !self.launch.await_initialize {
+            return Some(false);
+        }
+        let mut state = self.state();
+        for (name, config) in servers {
+            if !state.servers.iter().any(|server| server.name == *name) {
+                state.servers.push(Arc::new(McpServer::new(name, config)));
+            }
+        }
+        Some(true)
     }
 
     pub(super) fn sdk_servers(&self) -> Vec<Arc<McpServer>> {
@@ -160,8 +183,17 @@ impl Engine {
         if let Some(params) = params {
             message = message.raw("params", &params.done());
         }
-        let message = message.str("jsonrpc", "2.0").plain("id", id).done();
+        let message = message.str("jsonrpc", "2.0").value("id", &self.rpc_id(id)).done();
         self.send_mcp_message(&server.name, &message, kind).await
+    }
+
+    /// Returns the ID of a request to a server of the host, in the form of this version.
+    fn rpc_id(&self, number: u64) -> Value {
+        if self.launch.cli_version.has_textual_rpc_ids() {
+            format!("{RPC_PREFIX}:{number}").into()
+        } else {
+            number.into()
+        }
     }
 
     pub(super) async fn send_mcp_message(
@@ -179,7 +211,8 @@ impl Engine {
 
     /// Sends `notifications/cancelled` for a tool call.
     pub(super) async fn cancel_mcp_call(&self, server: &str, id: u64) {
-        let params = Object::new().plain("requestId", id).str("reason", "interrupted").done();
+        let id = self.rpc_id(id);
+        let params = Object::new().value("requestId", &id).str("reason", "interrupted").done();
         let message = Object::new()
             .str("jsonrpc", "2.0")
             .str("method", "notifications/cancelled")

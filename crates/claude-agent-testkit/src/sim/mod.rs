@@ -113,12 +113,13 @@ pub use self::model::Model;
 pub use self::process::{SimHandle, SimProcess};
 
 /// The version of the real CLI that is simulated.
-pub const VERSION: &str = "2.1.325";
+pub const VERSION: &str = "2.1.326";
 
 /// Released versions of the CLI whose protocols differ, oldest first. [`Sim::version`] also accepts any
 /// other version.
-pub const VERSIONS: [&str; 8] =
-    ["2.1.261", "2.1.265", "2.1.269", "2.1.284", "2.1.285", "2.1.302", "2.1.309", VERSION];
+pub const VERSIONS: [&str; 9] = [
+    "2.1.261", "2.1.265", "2.1.269", "2.1.284", "2.1.285", "2.1.302", "2.1.309", "2.1.325", VERSION,
+];
 
 /// A simulated CLI that has not been started.
 ///
@@ -197,6 +198,11 @@ impl Sim {
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
+    }
+
+    /// Returns the version of the CLI to simulate.
+    pub fn cli_version(&self) -> &str {
+        &self.version
     }
 
     /// Appends command-line arguments, in the format of the real CLI.

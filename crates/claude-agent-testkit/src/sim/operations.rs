@@ -128,7 +128,8 @@ impl Engine {
             "list_models" => Object::new().raw("models", &models_json()),
             "get_binary_version" => Object::new()
                 .str("version", &self.launch.version)
-                .str("buildTime", "2026-01-01T00:00:00Z"),
+                .str("buildTime", "2026-01-01T00:00:00Z")
+                .str("oldestDesktopSdk", "0.3.280"),
             "get_session_cost" => {
                 Object::new().str("text", &format!("Total cost: ${:.4}", self.state().usage.cost()))
             }
@@ -214,9 +215,13 @@ impl Engine {
             state.wants_schema = request["jsonSchema"].is_object();
         }
         self.watch_settings();
+        let applied = self.add_handshake_servers(&request["mcpServers"]);
         self.initialize_servers(self.sdk_servers()).await;
         self.announce_replay().await;
-        self.handshake()
+        match applied {
+            Some(applied) => self.handshake().plain("mcp_servers_applied", applied),
+            None => self.handshake(),
+        }
     }
 
     /// Cancels the pending requests of the turn and returns the messages that are still queued. The
@@ -263,7 +268,12 @@ impl Engine {
             self.queue_space.notify_one();
             self.emit_lifecycle(&wanted, "cancelled").await;
         }
-        Object::new().plain("cancelled", found)
+        let receipt = Object::new().plain("cancelled", found);
+        if found && self.launch.cli_version.names_cancelled_message() {
+            receipt.str("message_uuid", &wanted)
+        } else {
+            receipt
+        }
     }
 
     fn set_mode(&self, mode: &str) -> OperationResult {

@@ -250,7 +250,9 @@ fn failure_summary(failure: &TurnFailure, text: &str) -> ResultSummary {
     }
     let stop_reason = if failure.error == "invalid_request" { "refusal" } else { "stop_sequence" };
     let outcome = outcome.raw("result", text);
-    let summary = success_summary("api_error", Some(stop_reason.into()), outcome);
+    let is_too_long = failure.status == Some(400) && text.contains("prompt is too long");
+    let terminal = if is_too_long { "prompt_too_long" } else { "api_error" };
+    let summary = success_summary(terminal, Some(stop_reason.into()), outcome);
     ResultSummary { is_error: true, timed: false, ..summary }
 }
 

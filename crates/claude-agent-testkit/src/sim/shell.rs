@@ -1,7 +1,8 @@
 //! Shells: real processes, each in its own session as in the real CLI.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,7 +134,10 @@ impl Engine {
         if call.input["run_in_background"] == true {
             return Some(self.start_background_shell(call, command).await);
         }
-        let mut shell = match Shell::start(self, command, &ShellOutput::Captured) {
+        let directory = DirectoryNote::new(self, scope, command);
+        let noted = directory.as_ref().map(|note| note.command(command));
+        let started = noted.as_deref().unwrap_or(command);
+        let mut shell = match Shell::start(self, started, &ShellOutput::Captured) {
             Ok(shell) => shell,
             Err(error) => {
                 return Some(ToolOutput::error(&format!("The shell cannot start: {error}")));
@@ -144,6 +148,9 @@ impl Engine {
             return Some(ToolOutput::error(&format!("The command took longer than {limit:?}.")));
         };
         let (code, stdout, stderr) = ended?;
+        if let Some(note) = directory {
+            self.change_directory(&note.0);
+        }
         let both = [stdout.as_str(), stderr.as_str()];
         let both: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
         let both = both.join("\n");
@@ -159,6 +166,47 @@ impl Engine {
             .plain("noOutputExpected", is_silent(command));
         let text = if both.is_empty() { "(no output)" } else { &both };
         Some(ToolOutput { reports_success: true, ..ToolOutput::text(text, result.done()) })
+    }
+}
+
+/// A file in which a command that may change its directory notes the last one.
+struct DirectoryNote(PathBuf);
+
+impl DirectoryNote {
+    /// Returns `None` for a command that stays where it is. The shell of an agent keeps no directory.
+    fn new(engine: &Engine, scope: &Scope, command: &str) -> Option<Self> {
+        let changes = command.split(|c: char| !c.is_alphanumeric()).any(|word| word == "cd");
+        if !changes || scope.is_agent() {
+            return None;
+        }
+        let folder = engine.temporary_directory();
+        // Without the folder, the directory is not kept.
+        fs::create_dir_all(&folder).ok()?;
+        Some(Self(folder.join(format!("{}.cwd", engine.ids.uuid()))))
+    }
+
+    /// Returns the command with the note at its end. A command that exits by itself leaves none.
+    fn command(&self, command: &str) -> String {
+        let file = self.0.to_string_lossy().replace('\'', r"'\''");
+        format!("{command}\ncode=$?\npwd -P > '{file}'\nexit $code")
+    }
+}
+
+impl Engine {
+    /// Moves the shell to the noted directory, or back if that is outside of the directories of the session.
+    fn change_directory(&self, note: &Path) {
+        // Without a note, the command has exited by itself, and the shell stays where it is.
+        let Ok(text) = fs::read_to_string(note) else { return };
+        let directory = PathBuf::from(text.trim_end_matches('\n'));
+        let mut state = self.state();
+        let mut roots = vec![self.launch.cwd.clone()];
+        roots.extend(state.directories.iter().map(PathBuf::from));
+        roots.extend(state.worktree.iter().map(PathBuf::from));
+        let is_inside = |root: &PathBuf| {
+            directory.starts_with(root.canonicalize().unwrap_or_else(|_| root.clone()))
+        };
+        let is_kept = roots.iter().any(is_inside);
+        state.shell_directory = is_kept.then(|| directory.to_string_lossy().into_owned());
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) struct SessionState {
     pub(super) todo: Vec<TodoItem>,
     pub(super) checkpoints: Checkpoints,
     pub(super) worktree: Option<String>,
+    /// The directory in which a command has left the shell of the main conversation.
+    pub(super) shell_directory: Option<String>,
     pub(super) prompt_id: String,
     pub(super) title: Option<String>,
 }

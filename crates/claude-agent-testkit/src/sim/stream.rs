@@ -15,6 +15,10 @@ use super::tool_batch::ToolBatch;
 use crate::mock_api::message::{Event, whole_block};
 use crate::mock_api::reply::Block;
 
+fn utf16_length(value: &Value) -> usize {
+    text(value).encode_utf16().count()
+}
+
 /// How an answer ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StreamEnd {
@@ -39,6 +43,10 @@ pub(super) struct Stream<'a> {
     start: String,
     deltas: Vec<String>,
     thinking_tokens: usize,
+    /// The length of the answer so far, in UTF-16 code units.
+    length: usize,
+    /// Whether the response has reported its tokens.
+    is_counted: bool,
 }
 
 impl<'a> Stream<'a> {
@@ -54,6 +62,8 @@ impl<'a> Stream<'a> {
             start: String::new(),
             deltas: Vec::new(),
             thinking_tokens: 0,
+            length: 0,
+            is_counted: false,
         }
     }
 
@@ -83,17 +93,36 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn record_usage(&self, output: u64) {
+    fn record_usage(&mut self, output: u64) {
+        self.is_counted = true;
         self.scope.counts.add(self.input_tokens, output);
         self.engine.state().usage.add(&self.model, self.input_tokens, output);
     }
 
-    /// Counts the input tokens of a response that was cut.
+    /// Counts the tokens of a response that was cut.
     fn record_cut_usage(&self) {
         if !self.model.is_empty() {
             self.scope.counts.input.fetch_add(self.input_tokens, Ordering::Relaxed);
-            self.engine.state().usage.add(&self.model, self.input_tokens, 0);
+            let output = self.estimated_output().unwrap_or_default();
+            self.engine.state().usage.add(&self.model, self.input_tokens, output);
         }
+    }
+
+    /// Counts the tokens of a response that was interrupted before it reported them.
+    fn record_interrupted_usage(&self) {
+        if let Some(output) = self.estimated_output()
+            && !self.model.is_empty()
+            && !self.is_counted
+        {
+            self.engine.state().usage.add(&self.model, self.input_tokens, output);
+        }
+    }
+
+    /// Estimates the output tokens of an incomplete response: a third of its length. `None` if this
+    /// version does not count them.
+    fn estimated_output(&self) -> Option<u64> {
+        let is_estimated = self.engine.launch.cli_version.estimates_incomplete_output();
+        is_estimated.then(|| ((2 * self.length + 3) / 6) as u64)
     }
 
     async fn handle_event(&mut self, event: StreamEvent, batch: &mut ToolBatch<'_>) {
@@ -104,6 +133,8 @@ impl<'a> Stream<'a> {
             "content_block_start" => {
                 self.deltas.clear();
                 self.start = event.json;
+                let value: Value = serde_json::from_str(&self.start).unwrap_or_default();
+                self.length += utf16_length(&value["content_block"]["name"]);
                 self.emit_partial(&self.start, self.thinking_display()).await;
             }
             name => {
@@ -142,6 +173,10 @@ impl<'a> Stream<'a> {
         if self.is_thinking() && !json.contains(r#""type":"signature_delta""#) {
             extra = self.thinking_display();
             self.count_thinking(thinking_length(&json)).await;
+        }
+        let value: Value = serde_json::from_str(&json).unwrap_or_default();
+        for field in ["text", "partial_json", "thinking"] {
+            self.length += utf16_length(&value["delta"][field]);
         }
         self.emit_partial(&json, extra).await;
         self.deltas.push(json);
@@ -223,6 +258,7 @@ impl<'a> Stream<'a> {
 
     /// Handles an interrupt: the partial block is written.
     async fn handle_interrupt(&mut self, no_tools: bool) -> StreamEnd {
+        self.record_interrupted_usage();
         let from = match self.partial_block() {
             Some(json) => {
                 let uuid = self.engine.ids.uuid();

@@ -263,7 +263,7 @@ impl Engine {
     }
 
     /// Returns the temporary directory of this session, which is removed when the CLI exits.
-    fn temporary_directory(&self) -> PathBuf {
+    pub(super) fn temporary_directory(&self) -> PathBuf {
         let path = self.temp_dir.get_or_init(|| {
             let named = self.launch.var("CLAUDE_CODE_TMPDIR").or(self.launch.var("TMPDIR"));
             let base = named.map_or_else(std::env::temp_dir, PathBuf::from);

@@ -135,7 +135,8 @@ impl Engine {
     }
 
     pub(super) fn working_directory(&self, state: &SessionState) -> String {
-        state.worktree.clone().unwrap_or_else(|| self.launch.cwd.to_string_lossy().into_owned())
+        let moved = state.shell_directory.as_ref().or(state.worktree.as_ref());
+        moved.cloned().unwrap_or_else(|| self.launch.cwd.to_string_lossy().into_owned())
     }
 
     async fn create_todo(&self, scope: &Scope, input: &Value) -> ToolOutput {
@@ -218,7 +219,11 @@ impl Engine {
         let Some(path) = path else {
             return ToolOutput::error("Only a WorktreeCreate hook can make a worktree here.");
         };
-        self.state().worktree = Some(path.to_owned());
+        {
+            let mut state = self.state();
+            state.worktree = Some(path.to_owned());
+            state.shell_directory = None;
+        }
         let text = format!("Now working in the worktree {path}.");
         let result = Object::new().str("worktreePath", path).str("message", &text);
         ToolOutput::text(&text, result.done()).with_id_last()
@@ -230,7 +235,10 @@ impl Engine {
         };
         let input = Object::new().str("worktree_path", &path);
         self.run_hooks(scope, super::hooks::HookCall::new("WorktreeRemove", input)).await;
-        self.state().worktree = None;
+        {
+            let mut state = self.state();
+            (state.worktree, state.shell_directory) = (None, None);
+        }
         let cwd = self.launch.cwd.to_string_lossy().into_owned();
         let text = format!("Left the worktree {path}; back in {cwd}.");
         let result = Object::new()

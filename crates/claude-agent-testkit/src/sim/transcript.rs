@@ -3,6 +3,7 @@
 //! They are only written if `CLAUDE_CONFIG_DIR` is set, so that a simulated CLI never writes to the
 //! home directory.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -27,16 +28,19 @@ pub(super) fn resume(engine: &Engine) -> Result<(), String> {
         },
         (None, false) => return Ok(()),
     };
-    let file = fs::read_to_string(engine.transcript_path(&id));
-    let file = file.map_err(|_| format!("No conversation found with session ID: {id}"))?;
+    let not_found = || format!("No conversation found with session ID: {id}");
+    let file = fs::read_to_string(engine.transcript_path(&id)).map_err(|_| not_found())?;
     let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
     let entries: Vec<Value> = lines.collect();
+    // A CLI that is killed during its start leaves a transcript without messages.
+    if !entries.iter().any(|entry| matches!(text(&entry["type"]), "user" | "assistant")) {
+        return Err(not_found());
+    }
     let deferred = deferred::find_pending_call(&entries).filter(|_| engine.launch.session);
     let mut conversation = to_conversation(&entries);
     deferred::remove_dangling(&mut conversation, deferred.as_ref());
     let mut state = engine.state();
-    let uuids = entries.iter().filter(|entry| entry["type"] == "user");
-    state.known = uuids.map(|entry| text(&entry["uuid"]).to_owned()).collect();
+    state.known = answered_messages(&entries);
     if engine.launch.cli_version.restores_totals() {
         state.usage.restore(&entries);
     }
@@ -52,6 +56,15 @@ pub(super) fn resume(engine: &Engine) -> Result<(), String> {
         state.session_id = engine.launch.session_id.clone().unwrap_or(id);
     }
     Ok(())
+}
+
+/// Returns the IDs of the messages that an entry of the model follows. The CLI processes a message again that comes
+/// with the ID of another one.
+fn answered_messages(entries: &[Value]) -> BTreeSet<String> {
+    let last_answer = entries.iter().rposition(|entry| entry["type"] == "assistant");
+    let before = entries.iter().take(last_answer.unwrap_or_default());
+    let messages = before.filter(|entry| entry["type"] == "user");
+    messages.map(|entry| text(&entry["uuid"]).to_owned()).collect()
 }
 
 fn latest_session(directory: &str) -> Option<String> {
@@ -174,11 +187,14 @@ impl Engine {
     /// Writes the cost of the conversation to the transcript, for later runs that resume it. Not
     /// called if the process is killed.
     pub(super) async fn save_cost(&self) {
+        // Without a transcript there is nothing to resume.
+        if lock(&self.state().conversation).last_uuid.is_none() {
+            return;
+        }
         let session = self.session_id();
         let duration = self.started.elapsed().as_millis();
         let entry = self.state().usage.cost_state(&session, duration);
         let path = self.transcript_path(&session);
-        // Without a transcript there is nothing to resume.
         if self.launch.var("CLAUDE_CONFIG_DIR").is_some() && Path::new(&path).exists() {
             // If writing fails, the totals are lost, but the session continues.
             drop(append(Path::new(&path), std::slice::from_ref(&entry)));

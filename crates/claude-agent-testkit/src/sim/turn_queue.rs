@@ -168,7 +168,8 @@ impl Engine {
         let batch = &turn.batch;
         let uuids: Vec<String> = batch.iter().filter_map(|queued| queued.uuid.clone()).collect();
         if !turn.started {
-            for uuid in &uuids {
+            let replay = turn.replay.iter().map(|replay| &replay.uuid);
+            for uuid in replay.chain(&uuids) {
                 self.emit_lifecycle(uuid, "started").await;
             }
         }
@@ -312,7 +313,8 @@ impl ActiveTurn {
     }
 
     pub(super) fn replaying(replay: DeferredReplay) -> Self {
-        Self { replay: Some(replay), ..Self::new(Vec::new(), true) }
+        let started = replay.is_started;
+        Self { replay: Some(replay), ..Self::new(Vec::new(), started) }
     }
 }
 

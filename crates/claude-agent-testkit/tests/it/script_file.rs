@@ -201,6 +201,8 @@ fn check_error(file: &str, line: usize, column: usize, expected: &str, found: &s
     assert_eq!((error.line(), error.column()), (line, column), "{error}");
     assert_eq!(error.expected(), expected, "{error}");
     assert_eq!(error.found(), found, "{error}");
+    // As `fn main() -> Result<…>` prints it.
+    assert_eq!(format!("{error:?}"), error.to_string());
     error
 }
 

@@ -334,7 +334,7 @@ fn the_program_works_with_real_pipes() {
     use std::process::{Command, Stdio};
     let program = env!("CARGO_BIN_EXE_claude-sim");
     let version = Command::new(program).arg("--version").output().unwrap();
-    assert_eq!(version.stdout, b"2.1.325 (Claude Code)\n");
+    assert_eq!(version.stdout, b"2.1.326 (Claude Code)\n");
 
     let mut child = Command::new(program)
         .args(SESSION)

@@ -16,6 +16,8 @@ silent_wire_struct! {
         agents: Option<Map<AgentDefinition>>,
         /// The names of the in-process MCP servers.
         sdk_mcp_servers: List<String> as "sdkMcpServers",
+        /// The MCP servers by name, in the format of `--mcp-config`. CLIs before 2.1.326 ignore them.
+        mcp_servers: Option<Json> as "mcpServers",
         /// The configurations of the in-process MCP servers.
         sdk_mcp_server_configs: Option<Json> as "sdkMcpServerConfigs",
         /// The MCP `initialize` results of the in-process servers.
@@ -128,6 +130,8 @@ wire_struct! {
         hook_on_failure_supported: Option<bool>,
         /// Whether the plugins were applied.
         plugins_applied: Option<bool>,
+        /// Whether the MCP servers of the handshake are used. Absent if there are none, and before 2.1.326.
+        mcp_servers_applied: Option<bool>,
         /// The status of the manifests.
         sdk_mcp_manifests_parked: Option<Json>,
         /// Whether fast mode is on.

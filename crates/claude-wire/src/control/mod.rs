@@ -12,7 +12,7 @@ pub use agent::*;
 pub use frame::*;
 pub use hook::{
     CwdChangedOutput, ElicitationOutput, ElicitationResultOutput, FileChangedOutput, HookCallback,
-    HookDecision, HookElicitation, HookOutput, HookPermission, HookPermissionAllow,
+    HookDecision, HookDenial, HookElicitation, HookOutput, HookPermission, HookPermissionAllow,
     HookPermissionDeny, HookPermissionResponse, HookSpecificOutput, MessageDisplayOutput,
     NotificationOutput, PermissionDeniedOutput, PermissionRequestOutput, PostModelSwitchOutput,
     PostToolBatchOutput, PostToolUseFailureOutput, PostToolUseOutput, PreModelSwitchOutput,

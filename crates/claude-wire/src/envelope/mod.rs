@@ -1,4 +1,4 @@
-//! The fields that the session machine needs, read without validating the rest of the line.
+//! The fields that a client acts on, read without validating the rest of the line.
 //!
 //! A `result` with an undecodable body must still end its turn, and a control request must still get a
 //! response. So the envelope contains only the few relevant fields, and keeps those it has found if the
@@ -47,7 +47,7 @@ pub struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// Reads the envelope of a line.
     ///
-    /// Lines of which the machine needs only the type, and requests, which are decoded completely anyway,
+    /// Lines of which a client needs only the type, and requests, which are decoded completely anyway,
     /// are recognized by their first bytes and the last one, without reading the rest.
     ///
     /// # Errors
@@ -75,8 +75,8 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Returns whether the machine delivers the line without reading its content.
-    pub(crate) fn is_passed_on(&self) -> bool {
+    /// Returns whether a client can pass the line on to its readers without acting on its content.
+    pub fn is_passed_on(&self) -> bool {
         PASSED_ON.contains(&&*self.kind)
     }
 
@@ -89,7 +89,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The types that the machine delivers without reading their content.
+/// The types that a client can pass on without acting on their content.
 const PASSED_ON: &[&str] = &["assistant", "stream_event", "user", "tool_progress"];
 
 /// Returns the type of a line that starts with it, as nearly all do.

@@ -8,8 +8,8 @@ use super::sandbox::settings_with_sandbox;
 use super::settings::{Secret, Settings, SettingsSource, SystemPromptBase, ToolSet};
 use super::start::Origin;
 use super::thinking::Mode;
-use super::{Form, Needs};
-use crate::json::{Extra, Json};
+use super::{Form, Needs, mcp_servers};
+use crate::json::Json;
 
 /// Returns the arguments, in the same order for equal settings.
 pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<String> {
@@ -30,7 +30,7 @@ pub(super) fn arguments(settings: &Settings, form: &Form, needs: &Needs) -> Vec<
     permissions(&mut argv, settings, needs);
     model(&mut argv, settings);
     session(&mut argv, settings, needs);
-    surroundings(&mut argv, settings, needs);
+    surroundings(&mut argv, settings, form, needs);
     for (flag, value) in &settings.extra_args {
         let flag = flag.trim_start_matches('-');
         match value {
@@ -140,7 +140,7 @@ fn session(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     argv.flag("--session-mirror", needs.session_mirror);
 }
 
-fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
+fn surroundings(argv: &mut Argv, settings: &Settings, form: &Form, needs: &Needs) {
     for directory in &settings.add_dirs {
         argv.path("--add-dir", directory);
     }
@@ -160,8 +160,10 @@ fn surroundings(argv: &mut Argv, settings: &Settings, needs: &Needs) {
     for file in &settings.mcp_config_files {
         argv.path("--mcp-config", file);
     }
-    if let Some(servers) = servers(settings, needs) {
-        argv.value("--mcp-config", servers.text());
+    if !mcp_servers::are_in_handshake(settings, form)
+        && let Some(config) = mcp_servers::config(settings, needs)
+    {
+        argv.value("--mcp-config", config.text());
     }
     argv.flag("--strict-mcp-config", settings.strict_mcp_config);
     plugins(argv, settings);
@@ -181,25 +183,6 @@ fn plugins(argv: &mut Argv, settings: &Settings) {
         let flag = if without { "--plugin-dir-no-mcp" } else { "--plugin-dir" };
         argv.path(flag, &plugin.path);
     }
-}
-
-/// Returns the configuration of the servers that are given by value, and of in-process servers.
-fn servers(settings: &Settings, needs: &Needs) -> Option<Json> {
-    let mut servers = Extra::default();
-    for (name, config) in settings.mcp_servers.iter() {
-        servers.set(name, config.clone());
-    }
-    for name in &needs.servers {
-        let mut config = Extra::default();
-        config.set("type", Json::from("sdk"));
-        config.set("name", Json::from(name.as_str()));
-        servers.set(name.clone(), Json::from(&config));
-    }
-    (!servers.is_empty()).then(|| {
-        let mut config = Extra::default();
-        config.set("mcpServers", Json::from(&servers));
-        Json::from(&config)
-    })
 }
 
 #[derive(Default)]

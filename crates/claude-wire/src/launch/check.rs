@@ -35,7 +35,7 @@ impl fmt::Display for Problem {
 }
 
 /// All problems of the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
@@ -75,6 +75,13 @@ impl fmt::Display for Problems {
             write!(f, "{comma}{problem}")?;
         }
         Ok(())
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -118,6 +125,10 @@ fn thinking(found: &mut Found, settings: &Settings) {
     }
 }
 
+/// What the name of a flag looks like. Names are shown up to the first space or `=`, because the rest may be secret.
+const FLAG_NAME: &str = "pass the name without spaces and `=`, and the value as a separate argument, as in \
+                         `add_arg((\"name\", \"value\"))`";
+
 fn pairs(found: &mut Found, settings: &Settings) {
     for (name, value) in settings.env.iter() {
         if name.is_empty() || name.contains(['=', '\0']) {
@@ -132,7 +143,8 @@ fn pairs(found: &mut Found, settings: &Settings) {
         // The name may contain the value by mistake, and the value may be secret.
         let shown = flag.split(['=', ' ', '\n', '\0']).next().unwrap_or_default();
         if name.is_empty() || name.contains(['=', '\0', ' ', '\n']) {
-            found.add(&["extra_args"], format!("invalid flag name: \"{shown}…\""));
+            let reason = format!("\"{shown}…\" is not the name of a flag; help: {FLAG_NAME}");
+            found.add(&["extra_args"], reason);
         }
         if value.as_ref().is_some_and(|value| value.expose().contains('\0')) {
             found.add(&["extra_args"], format!("the value of {shown} contains a NUL character"));

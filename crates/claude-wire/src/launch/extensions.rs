@@ -122,6 +122,19 @@ impl<T: Into<PathBuf>> From<T> for Plugin {
     }
 }
 
+/// How MCP servers that are given by value are passed to the CLI. Files are passed by their path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum McpDelivery {
+    /// In the handshake if the CLI supports that (2.1.326 and newer), otherwise on the command line.
+    #[default]
+    Automatic,
+    /// On the command line, which all users of the machine can read.
+    Arguments,
+    /// In the handshake. The start fails if the CLI does not confirm that it uses them.
+    Handshake,
+}
+
 /// How plugins are passed to the CLI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

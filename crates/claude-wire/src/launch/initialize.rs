@@ -3,14 +3,17 @@
 use super::extensions::{Plugin, PluginDelivery, Skills};
 use super::include::Include;
 use super::settings::{Secret, Settings, SystemPromptBase};
+use super::{Form, Needs, mcp_servers};
 use crate::control::Initialize;
 use crate::json::{Json, List};
 
-/// Creates the handshake of a session with these settings. The host adds hooks and in-process servers.
+/// Creates the handshake of a session with these settings. The host adds hooks.
 ///
-/// Prompts and schemas are in the handshake and not on the command line, because they can be large and
-/// command lines are public on the machine. The path of a system prompt file is on the command line.
-pub fn initialize(settings: &Settings) -> Initialize {
+/// Prompts, schemas and MCP servers are in the handshake and not on the command line, because they can be
+/// large and command lines are public on the machine. The path of a system prompt file is on the command
+/// line.
+pub fn initialize(settings: &Settings, needs: &Needs) -> Initialize {
+    let sends_servers = mcp_servers::are_in_handshake(settings, &Form::Session);
     let text = |secret: &Option<Secret>| secret.as_ref().map(|text| text.expose().to_owned());
     let included = |messages| settings.include.contains(messages).then_some(true);
     let aliases = &settings.tool_aliases;
@@ -30,6 +33,7 @@ pub fn initialize(settings: &Settings) -> Initialize {
         tool_aliases: (!aliases.is_empty()).then(|| aliases.clone()),
         skills: skills(settings),
         plugins: plugins(settings),
+        mcp_servers: if sends_servers { mcp_servers::by_name(settings, needs) } else { None },
         ..Initialize::default()
     }
 }

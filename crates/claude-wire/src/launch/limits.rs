@@ -41,33 +41,33 @@ impl Limits {
         const OVERHEAD: usize = 1 + size_of::<usize>();
         let end = command.arguments.iter().position(|argument| argument == "--");
         let (flags, prompt) = command.arguments.split_at(end.unwrap_or(command.arguments.len()));
-        let mut parts: Vec<(&str, usize)> = Vec::new();
+        let mut parts: Vec<(&str, &str, usize)> = Vec::new();
         for argument in flags {
-            parts.push((flag(argument), argument.len()));
+            parts.push(("argument ", flag(argument), argument.len()));
         }
         for argument in prompt {
             // The prompt is never shown, even if it looks like a flag.
-            parts.push(("the prompt", argument.len()));
+            parts.push(("", "the prompt", argument.len()));
         }
         for (name, value) in &command.set {
-            parts.push((name, name.len() + 1 + value.expose().len()));
+            parts.push((VARIABLE, name, name.len() + 1 + value.expose().len()));
         }
         let mut sum = 0;
-        let (mut name, mut size) = ("", 0);
-        for (part, part_size) in parts {
+        let (mut kind, mut name, mut size) = ("", "", 0);
+        for (part_kind, part, part_size) in parts {
             sum += part_size + OVERHEAD;
             if part_size >= size {
-                (name, size) = (part, part_size);
+                (kind, name, size) = (part_kind, part, part_size);
             }
         }
         // The limit of one string counts its NUL.
         if size + 1 > self.one {
-            return Err(Problems::one(&["arguments"], too_long(name, size, self.one)));
+            return Err(Problems::one(&["arguments"], too_long(kind, name, size, self.one)));
         }
         if sum + inherited > self.all {
             let reason = format!(
-                "arguments and environment take {} bytes of the {} that fit; the largest part is \
-                 {name} with {size}",
+                "arguments and environment have {} bytes, but the system limit is {}; help: shorten the \
+                 largest part, {kind}{name} with {size} bytes",
                 sum + inherited,
                 self.all
             );
@@ -77,16 +77,20 @@ impl Limits {
     }
 }
 
-fn too_long(name: &str, size: usize, limit: usize) -> String {
+/// The kind of a part that is an environment variable.
+const VARIABLE: &str = "environment variable ";
+
+fn too_long(kind: &str, name: &str, size: usize, limit: usize) -> String {
     let help = match name {
-        "--mcp-config" => "; help: put the servers into a file (`mcp_config_files`)",
-        "--settings" => "; help: put the settings into a file",
+        _ if kind == VARIABLE => "shorten it, or pass the path of a file",
+        "--mcp-config" => "put the servers into a file (`mcp_config_files`)",
+        "--settings" => "put the settings into a file",
         "--system-prompt" | "--append-system-prompt" | "--json-schema" | "the prompt" => {
-            "; help: without `print_mode` it is not an argument"
+            "without `print_mode` it is not an argument"
         }
-        _ => "",
+        _ => "shorten it",
     };
-    format!("{name} has {size} bytes, but the maximum size of an argument is {}{help}", limit - 1)
+    format!("{kind}{name} has {size} bytes, but the system limit is {}; help: {help}", limit - 1)
 }
 
 /// Returns the flag of an argument, without its value.

@@ -2,7 +2,7 @@
 
 use super::Needs;
 use super::check::Found;
-use super::extensions::{PluginDelivery, Skills};
+use super::extensions::{McpDelivery, PluginDelivery, Skills};
 use super::include::Include;
 use super::settings::{Settings, SystemPromptBase};
 
@@ -25,6 +25,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
         }
     }
     let parts = matches!(settings.system_prompt, Some(SystemPromptBase::Parts(_)));
+    let sends_servers = settings.mcp_delivery == McpDelivery::Handshake;
     let by_handshake = settings.plugin_delivery == PluginDelivery::Handshake;
     for (option, given) in [
         ("system_prompt", parts),
@@ -34,6 +35,7 @@ pub(super) fn check(found: &mut Found, settings: &Settings, needs: &Needs, promp
         ("include", settings.include.contains(Include::AGENT_PROGRESS_SUMMARIES)),
         ("tool_aliases", !settings.tool_aliases.is_empty()),
         ("skills", matches!(settings.skills, Some(Skills::Only(_)))),
+        ("mcp_delivery", sends_servers && !settings.mcp_servers.is_empty()),
         ("plugin_delivery", by_handshake && !settings.plugins.is_empty()),
     ] {
         if given {

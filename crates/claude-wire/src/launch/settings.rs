@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::control::PermissionMode;
 use crate::json::{Json, Map};
 use crate::launch::{
-    Agents, CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, Plugin, PluginDelivery,
-    Sandbox, Skills, Start, Thinking,
+    Agents, CliSettings, DebugLog, Effort, EnvironmentPolicy, Include, McpDelivery, Plugin,
+    PluginDelivery, Sandbox, Skills, Start, Thinking,
 };
 use crate::schema::Encode;
 
@@ -90,6 +90,9 @@ pub struct Settings {
     pub question_preview: Option<PreviewFormat>,
     /// External MCP servers by name, each in the configuration format of the CLI.
     pub mcp_servers: McpServers,
+    /// How those servers and the in-process ones are passed to the CLI. `Automatic` is encoded like
+    /// `Handshake`, except in print mode; for a CLI before 2.1.326, set `Arguments`.
+    pub mcp_delivery: McpDelivery,
     /// Files with further MCP servers.
     pub mcp_config_files: Vec<PathBuf>,
     /// Whether only those MCP servers are used.
@@ -311,6 +314,11 @@ impl McpServers {
     /// Returns the servers with their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter()
+    }
+
+    /// Returns whether there are no servers.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 

@@ -1,10 +1,10 @@
 //! Messages of the model.
 
+use crate::Tokens;
 use crate::content::{ContentBlock, ToolUseBlock, text_of, tool_calls};
 use crate::id::{AgentId, MessageId, SessionId, ToolUseId};
 use crate::json::{Json, List, Number};
 use crate::message::{ContextReport, Usage, UsageReport};
-use crate::session::Tokens;
 
 wire_struct! {
     /// A part of the model's answer. The CLI sends one message per content block; the blocks of one

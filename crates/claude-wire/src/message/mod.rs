@@ -191,7 +191,8 @@ pub struct Malformed {
 }
 
 impl Malformed {
-    pub(crate) fn new(line: Bytes, reason: impl Into<String>) -> Self {
+    /// Creates a report of a line that is not a message.
+    pub fn new(line: Bytes, reason: impl Into<String>) -> Self {
         Self { line, reason: reason.into() }
     }
 }

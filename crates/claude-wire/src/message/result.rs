@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::Tokens;
 use crate::id::{MessageId, SessionId, ToolUseId};
 use crate::json::{Json, List, Number, count, dollars, millis};
 use crate::message::{ModelUsageMap, Origin, StopReason, Usage};
-use crate::session::Tokens;
 use crate::tool_input::tool_call_view;
 
 wire_struct! {

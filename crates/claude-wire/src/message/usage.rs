@@ -1,7 +1,7 @@
 //! Tokens and cost.
 
+use crate::Tokens;
 use crate::json::{Json, Map, Number, count, dollars};
-use crate::session::Tokens;
 
 wire_struct! {
     /// The tokens of one answer, or of one turn.

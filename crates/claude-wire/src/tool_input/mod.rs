@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A field without `Option` is required: an input without it is [`ToolInput::Undecodable`]. Unknown
-//! fields are kept in `extra`. The names and types are those of CLI 2.1.325 and of the older CLIs that
+//! fields are kept in `extra`. The names and types are those of CLI 2.1.326 and of the older CLIs that
 //! are supported; tests compare them with the schemas that the CLIs send to the API.
 
 mod agent;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a session cannot be renamed, tagged or forked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TranscriptError {
     /// The title is blank.
@@ -26,6 +26,13 @@ impl fmt::Display for TranscriptError {
                 write!(f, "message \"{uuid}\" is not in the session")
             }
         }
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for TranscriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -45,12 +45,11 @@ pub(super) struct Facts<'a> {
 
 pub(super) type Text<'a> = Cow<'a, str>;
 
-/// Reads the record that `bytes` begin with, and returns its length. Bytes after it are not read.
-pub(super) fn read(bytes: &[u8]) -> Result<(Facts<'_>, usize)> {
+/// Reads the next record. Bytes after it are not read.
+pub(super) fn read<'a>(scanner: &mut Scanner<'a>) -> Result<Facts<'a>> {
     let mut facts = Facts::default();
-    let mut scanner = Scanner::new(bytes);
-    fields(&mut facts, &mut scanner)?;
-    Ok((facts, scanner.position()))
+    fields(&mut facts, scanner)?;
+    Ok(facts)
 }
 
 #[derive(Debug, Default)]

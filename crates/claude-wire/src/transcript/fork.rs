@@ -1,5 +1,7 @@
 //! The copy of a session under new ids.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::json;
 
 use super::error::TranscriptError;
@@ -7,11 +9,13 @@ use super::fork_plan::ForkPlan;
 use super::index::Boundary;
 use super::key::Key;
 use super::row::{self, EntryRef};
+use super::tree::Tree;
 use crate::error::without_values;
 use crate::json::{Extra, Json};
 use crate::message::Malformed;
 use crate::repair;
 use crate::schema::{self, Encode};
+use crate::sort::sort_positions;
 
 /// Who and what a fork is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +58,15 @@ pub struct Fork<'p> {
     /// Of the content replacements and of the title.
     state_uuids: [[u8; 16]; 2],
     last: Option<u32>,
+    /// For each progress entry the nearest one above that is copied, by row. Empty if there is none.
+    above: Vec<u32>,
     state: CarriedState,
+    /// The sessions that the entries were forked from, each with its first entry.
+    origins: BTreeMap<String, usize>,
 }
+
+/// No entry.
+const NONE: u32 = u32::MAX;
 
 /// What the state entries of the source say.
 #[derive(Debug, Default)]
@@ -66,6 +77,8 @@ struct CarriedState {
     tools: Option<Vec<Json>>,
     data_flow: Option<Vec<Json>>,
     is_data_flow_incomplete: bool,
+    /// The first entry about data flows.
+    data_flow_start: Option<usize>,
     /// The last entry with all records at once.
     data_flow_snapshot: Option<usize>,
     derived_from: Option<Vec<Json>>,
@@ -73,7 +86,7 @@ struct CarriedState {
 }
 
 /// Fields that a fork does not copy.
-const DROPPED: [&str; 8] = [
+const DROPPED: [&str; 9] = [
     "teamName",
     "agentName",
     "sessionKind",
@@ -82,6 +95,7 @@ const DROPPED: [&str; 8] = [
     "summarizedTurnPromptUuids",
     "droppedPromptUuids",
     "turnAttributionKey",
+    "requestSessionId",
 ];
 
 impl<'p> Fork<'p> {
@@ -102,7 +116,9 @@ impl<'p> Fork<'p> {
         let state_uuids = [new_uuid(), new_uuid()];
         let is_copied = |at: &&u32| !plan.tree.row(**at).is(row::PROGRESS);
         let last = plan.rows.iter().rev().find(is_copied).copied();
-        Self { plan, ids, new_uuids, state_uuids, last, state: CarriedState::default() }
+        let above = above_progress(&plan.tree);
+        let state = CarriedState::default();
+        Self { plan, ids, new_uuids, state_uuids, last, above, state, origins: BTreeMap::new() }
     }
 
     /// Takes over the content of a state entry. Entries of other sessions are ignored.
@@ -130,6 +146,7 @@ impl<'p> Fork<'p> {
                 state.tools = tools.or_else(|| state.tools.take());
             }
             "data-flow-records" if fields.get("agentId").is_none() => {
+                state.data_flow_start.get_or_insert(entry.index());
                 let is_snapshot = fields.get("snapshot").and_then(Json::as_bool) == Some(true);
                 let records = state.data_flow.get_or_insert_default();
                 match list("records") {
@@ -142,6 +159,7 @@ impl<'p> Fork<'p> {
                 }
             }
             "data-flow-incomplete" if fields.get("agentId").is_none() => {
+                state.data_flow_start.get_or_insert(entry.index());
                 state.data_flow.get_or_insert_default();
                 state.is_data_flow_incomplete = true;
             }
@@ -173,13 +191,14 @@ impl<'p> Fork<'p> {
     ///
     /// # Errors
     /// Returns [`Malformed`] when `bytes` are not the entry's.
-    pub fn entry(&self, entry: EntryRef, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+    pub fn entry(&mut self, entry: EntryRef, bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
         let source = fields(bytes)?;
+        self.note_fields(entry, &source);
         let mut copy = Extra::default();
-        for (name, value) in source.iter().filter(|(name, _)| !DROPPED.contains(name)) {
-            // Of several types the first one counts, of all else the last one.
-            if name != "type" || copy.get(name).is_none() {
-                copy.set(name, value.clone());
+        // Of several types the first one counts, of all else the last one.
+        for (name, value) in once(&source, "type") {
+            if !DROPPED.contains(&name) {
+                copy.push(name.to_owned(), value.clone());
             }
         }
         let old = source.get("uuid").cloned().unwrap_or_default();
@@ -194,6 +213,9 @@ impl<'p> Fork<'p> {
             copy.set("timestamp", &*self.ids.now);
         }
         self.map_contents(entry, &source, &mut copy);
+        if let Some(session) = request_session(&source) {
+            copy.set("requestSessionId", session);
+        }
         let mut from = Extra::default();
         from.set("sessionId", &*self.ids.source_session);
         from.set("messageUuid", old);
@@ -203,7 +225,33 @@ impl<'p> Fork<'p> {
         Ok(text)
     }
 
-    /// Returns the lines behind the entries: the state that is carried over, and the title.
+    /// Returns whether [`note`](Self::note) has to see the entries that are not copied.
+    pub fn needs_all_entries(&self) -> bool {
+        self.state.data_flow.is_some() || self.state.derived_from.is_some()
+    }
+
+    /// Takes over what an entry that is not copied says about the session.
+    pub fn note(&mut self, entry: EntryRef, bytes: &[u8]) {
+        if let Ok(source) = fields(bytes) {
+            self.note_fields(entry, &source);
+        }
+    }
+
+    fn note_fields(&mut self, entry: EntryRef, source: &Extra) {
+        // An entry that was written while data flows were not recorded may have added some.
+        let is_after = self.state.data_flow_start.is_some_and(|start| start < entry.index());
+        let is_recorded = source.get("dataFlowOn").and_then(Json::as_bool) == Some(true);
+        self.state.is_data_flow_incomplete |= is_after && !is_recorded && !entry.is_sidechain();
+        let from = object(source.get("forkedFrom")).unwrap_or_default();
+        let origin = from.get("sessionId").and_then(Json::as_str).filter(|id| !id.is_empty());
+        if let Some(origin) = origin {
+            let first = self.origins.entry(origin.into_owned()).or_insert(entry.index());
+            *first = entry.index().min(*first);
+        }
+    }
+
+    /// Returns the lines behind the entries, after all of them were copied: the state that is carried over, and the
+    /// title.
     ///
     /// # Errors
     /// Returns [`TranscriptError::EmptyTitle`] when the title is blank. Without a title of its
@@ -238,10 +286,10 @@ impl<'p> Fork<'p> {
         if let Some(records) = &state.data_flow {
             let version = ("v", Json::from(json!(1)));
             let snapshot = ("snapshot", Json::from(json!(true)));
-            write("data-flow-records", vec![version.clone(), ("records", list(records)), snapshot]);
             if state.is_data_flow_incomplete || self.has_compaction_without_snapshot() {
-                write("data-flow-incomplete", vec![version]);
+                write("data-flow-incomplete", vec![version.clone()]);
             }
+            write("data-flow-records", vec![version, ("records", list(records)), snapshot]);
         }
         if state.data_flow.is_some() || state.derived_from.is_some() {
             let sessions = self.derived_from();
@@ -263,17 +311,19 @@ impl<'p> Fork<'p> {
         last.is_some_and(|last| Some(last.index()) > self.state.data_flow_snapshot)
     }
 
-    /// The sessions that the source comes from, and the source.
+    /// The sessions that the source and its entries come from, and the source.
     fn derived_from(&self) -> Json {
         let mut sessions = self.state.derived_from.clone().unwrap_or_default();
-        let source =
-            json!({"type": "claude_code_session", "id": self.ids.source_session, "via": "fork"});
-        let is_source = |session: &Json| {
-            session.get("id").and_then(|id| id.as_str().map(|id| id == self.ids.source_session))
-                == Some(true)
-        };
-        if !sessions.iter().any(is_source) {
-            sessions.push(Json::from(source));
+        let id = |session: &Json| Some(session.get("id")?.as_str()?.into_owned());
+        let mut known: BTreeSet<String> = sessions.iter().filter_map(id).collect();
+        let mut origins: Vec<(&String, &usize)> = self.origins.iter().collect();
+        origins.sort_by_key(|(_, first)| **first);
+        let origins = origins.into_iter().map(|(id, _)| id);
+        for id in origins.chain([&self.ids.source_session]) {
+            if known.insert(id.clone()) {
+                let session = json!({"type": "claude_code_session", "id": id, "via": "fork"});
+                sessions.push(Json::from(session));
+            }
         }
         list(&sessions)
     }
@@ -281,18 +331,11 @@ impl<'p> Fork<'p> {
     /// The new id of the nearest entry above that is copied.
     fn parent(&self, entry: EntryRef) -> Option<String> {
         let tree = &self.plan.tree;
-        let mut row = &entry.row;
-        // A chain of progress entries may be a cycle.
-        for _ in 0..=self.plan.rows.len() {
-            let key = tree.index.parent_key(row)?;
-            let parent = tree.find(key)?;
-            let is_progress = tree.row(parent).is(row::PROGRESS);
-            if !is_progress {
-                return self.new_uuid(key);
-            }
-            row = tree.row(parent);
+        let mut parent = tree.find(tree.index.parent_key(&entry.row)?)?;
+        if tree.row(parent).is(row::PROGRESS) {
+            parent = self.above.get(parent as usize).copied().filter(|above| *above != NONE)?;
         }
-        None
+        self.new_uuid(tree.row(parent).id)
     }
 
     fn new_uuid(&self, key: Key) -> Option<String> {
@@ -342,15 +385,16 @@ impl<'p> Fork<'p> {
         let anchor = boundary.and_then(Boundary::anchor);
         let is_cut = anchor.is_some() && anchor == self.plan.up_to;
         let mut copy = Extra::default();
-        for (name, value) in metadata.iter() {
+        for (name, value) in once(metadata, "") {
             let is_preserved = ["preservedMessages", "preservedSegment"].contains(&name);
             if name == "runningTurnSends" || is_cut && (is_preserved || name == "postTokens") {
                 continue;
             }
-            match object(Some(value)).filter(|_| is_preserved) {
-                Some(preserved) => copy.set(name, &self.preserved(&preserved)),
-                None => copy.set(name, value.clone()),
-            }
+            let copied = match object(Some(value)).filter(|_| is_preserved) {
+                Some(preserved) => Json::from(&self.preserved(&preserved)),
+                None => value.clone(),
+            };
+            copy.push(name.to_owned(), copied);
         }
         copy
     }
@@ -359,16 +403,78 @@ impl<'p> Fork<'p> {
         const IDS: [&str; 5] = ["anchorUuid", "headUuid", "tailUuid", "uuids", "allUuids"];
         let map = |value: &Json| self.mapped(value).unwrap_or_else(|| value.clone());
         let mut copy = Extra::default();
-        for (name, value) in preserved.iter() {
+        for (name, value) in once(preserved, "") {
             let mapped = match value.decode::<Vec<Json>>() {
                 _ if !IDS.contains(&name) => value.clone(),
                 Ok(ids) => list(&ids.iter().map(map).collect::<Vec<_>>()),
                 Err(_) => map(value),
             };
-            copy.set(name, mapped);
+            copy.push(name.to_owned(), mapped);
         }
         copy
     }
+}
+
+/// The session that sent the API request of an assistant entry. A fork of a fork keeps the first one.
+fn request_session(source: &Extra) -> Option<Json> {
+    if source.get("type").and_then(Json::as_str).as_deref() != Some("assistant") {
+        return None;
+    }
+    let forked_from = object(source.get("forkedFrom"));
+    let candidates = [
+        source.get("requestSessionId"),
+        forked_from.as_ref().and_then(|from| from.get("sessionId")),
+        source.get("sessionId"),
+    ];
+    candidates.into_iter().flatten().find(|id| id.is_string()).cloned()
+}
+
+/// The nearest entry above each progress entry that is none itself, by row.
+fn above_progress(tree: &Tree<'_>) -> Vec<u32> {
+    const UNKNOWN: u32 = NONE - 1;
+    let is_progress = |node: u32| tree.row(node).is(row::PROGRESS);
+    if !tree.nodes().any(is_progress) {
+        return Vec::new();
+    }
+    let mut above = vec![UNKNOWN; tree.index.rows.len()];
+    let mut path = Vec::new();
+    for node in tree.nodes().filter(|node| is_progress(*node)) {
+        let mut next = Some(node);
+        let found = loop {
+            match next {
+                None => break NONE,
+                Some(node) if !is_progress(node) => break node,
+                Some(node) if above[node as usize] != UNKNOWN => break above[node as usize],
+                Some(node) => {
+                    // Until its end is known: progress entries may be a cycle.
+                    above[node as usize] = NONE;
+                    path.push(node);
+                    let parent = tree.index.parent_key(tree.row(node));
+                    next = parent.and_then(|parent| tree.find(parent));
+                }
+            }
+        };
+        for node in path.drain(..) {
+            above[node as usize] = found;
+        }
+    }
+    above
+}
+
+/// The fields of an object, each once: at its first place with its last value, of one with its first.
+fn once<'e>(fields: &'e Extra, with_first: &str) -> Vec<(&'e str, &'e Json)> {
+    let fields: Vec<(&str, &Json)> = fields.iter().collect();
+    let name = |at: u32| fields[at as usize].0;
+    // A line has fewer bytes than that.
+    let mut order: Vec<u32> = (0..u32::try_from(fields.len()).unwrap_or(u32::MAX)).collect();
+    sort_positions(&mut order, &|one, other| name(one).cmp(name(other)));
+    let mut places: Vec<(u32, u32)> = Vec::with_capacity(order.len());
+    for group in order.chunk_by(|one, other| name(*one) == name(*other)) {
+        let (first, last) = (group[0], group[group.len() - 1]);
+        places.push((first, if name(first) == with_first { first } else { last }));
+    }
+    places.sort_unstable();
+    places.into_iter().map(|(at, value)| (name(at), fields[value as usize].1)).collect()
 }
 
 fn fields(bytes: &[u8]) -> Result<Extra, Malformed> {

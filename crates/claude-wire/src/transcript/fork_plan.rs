@@ -29,7 +29,7 @@ impl<'i> Tree<'i> {
     /// [`TranscriptError::NoMessages`] if nothing is left to copy.
     pub fn fork(&self, up_to: Option<&str>) -> Result<ForkPlan<'i>, TranscriptError> {
         let mut rows: Vec<u32> = Vec::new();
-        for at in 0..self.index.row_count() {
+        for at in self.cancel.rows(self.index) {
             if self.row(at).is_chain() && !self.row(at).has(row::SIDECHAIN) {
                 rows.push(at);
             }
@@ -63,7 +63,7 @@ impl<'i> Tree<'i> {
                 left_out.add(at);
             }
         }
-        Tree::without(self.index, Some(left_out), unlinked)
+        Tree::without(self.index, Some(left_out), unlinked, self.cancel)
     }
 
     /// The first entry with this id, or the prompt that was sent with it.
@@ -106,9 +106,10 @@ impl<'i> Tree<'i> {
         };
         let cut = start + found;
         let Some(boundary) = self.boundary(rows[cut]) else { return };
-        let kept = boundary.kept(self.row(rows[cut]).id);
+        let mut kept = boundary.kept(self.row(rows[cut]).id);
+        kept.sort_unstable();
         let before = &rows[..cut];
-        let is_kept = |at: &u32| kept.contains(&self.row(*at).id);
+        let is_kept = |at: &u32| kept.binary_search(&self.row(*at).id).is_ok();
         let last_kept = before.iter().rposition(is_kept);
         let last_anchor = last_kept.and_then(|last| {
             let earlier = *before.iter().rfind(|at| self.row(**at).has(row::BOUNDARY))?;
@@ -137,22 +138,33 @@ impl<'i> Tree<'i> {
         let Some(leaf) = part.nearest_message(end, &mut seen) else { return };
         let wanted = recover::parallel_results(&part, part.chain(leaf));
         let Some(start) = wanted.first().map(|node| part.first(*node)) else { return };
-        let mut branches = Branches { live: part.live(end, &wanted), start, part, out: Vec::new() };
+        let out = Bits::new(self.index.row_count());
+        let mut branches = Branches { live: part.live(end, &wanted), start, part, out };
         branches.leave_out_boundaries(rows, end_id);
+        let mut wanted = wanted;
+        sort_nodes(&mut wanted, &|node| (node.into(), None));
         // Each round leaves out one branch at least.
-        loop {
+        for round in 0.. {
+            if self.cancel.is_set() {
+                return;
+            }
             rows.retain(|at| !branches.is_out(*at));
             let rest = self.part(rows, end_id);
             let Some((terminal, leaf)) = rest.leaf() else { return };
-            let mut chosen = recover::parallel_results(&rest, rest.chain(leaf));
-            let mut wanted = wanted.clone();
-            for nodes in [&mut chosen, &mut wanted] {
-                sort_nodes(nodes, &|node| (node.into(), None));
-            }
             let Some(terminal) = terminal.filter(|node| branches.is_removable(*node)) else {
                 return;
             };
-            if chosen == wanted || !branches.leave_out(terminal, rows) {
+            let mut chosen = recover::parallel_results(&rest, rest.chain(leaf));
+            sort_nodes(&mut chosen, &|node| (node.into(), None));
+            if chosen == wanted {
+                return;
+            }
+            let is_changed = if round < MAX_ROUNDS {
+                branches.leave_out(&[terminal], rows)
+            } else {
+                branches.leave_out_all(rows)
+            };
+            if !is_changed {
                 return;
             }
         }
@@ -161,7 +173,8 @@ impl<'i> Tree<'i> {
     /// The entries above these, along the parents in the file.
     fn live(&self, end: u32, nodes: &[u32]) -> Bits {
         let mut live = Bits::new(self.index.row_count());
-        for node in nodes.iter().chain([&end]) {
+        let nodes = nodes.iter().chain([&end]).take_while(|_| !self.cancel.is_set());
+        for node in nodes {
             let mut next = Some(*node);
             while let Some(node) = next.filter(|node| live.add(*node)) {
                 next = self.original_parent(node);
@@ -171,18 +184,25 @@ impl<'i> Tree<'i> {
     }
 }
 
+/// How many branches a fork leaves out one by one, each of which takes as long as choosing a
+/// conversation. If there are more, all that compete with the conversation are left out at once.
+const MAX_ROUNDS: usize = 8;
+/// How often the entries are searched for children of those that are left out. One time finds all that
+/// come after their parents.
+const MAX_PASSES: usize = 4;
+
 struct Branches<'i> {
     part: Tree<'i>,
     live: Bits,
     /// Where the conversation starts: what is before it does not compete with it.
     start: u32,
-    /// The ids that are left out.
-    out: Vec<Key>,
+    /// The nodes that are left out.
+    out: Bits,
 }
 
 impl Branches<'_> {
     fn is_out(&self, at: u32) -> bool {
-        self.out.binary_search(&self.part.row(at).id).is_ok()
+        self.out.has(self.part.last(at))
     }
 
     fn is_removable(&self, node: u32) -> bool {
@@ -191,48 +211,81 @@ impl Branches<'_> {
 
     /// Leaves out compactions of other branches, whose links would change this one.
     fn leave_out_boundaries(&mut self, rows: &[u32], end_id: Option<Key>) {
+        let mut kept = Bits::new(self.part.index.row_count());
+        let (mut rounds, mut rest) = (0, Vec::new());
         for at in rows {
-            if !self.part.row(*at).has(row::BOUNDARY) {
+            let node = self.part.last(*at);
+            let is_known = kept.has(node) || (rounds == MAX_ROUNDS && self.out.has(node));
+            if !self.part.row(*at).has(row::BOUNDARY) || is_known || !self.is_removable(node) {
                 continue;
             }
-            let node = self.part.last(*at);
-            let keeps_live = self.part.boundary(node).is_some_and(|boundary| {
-                let kept = boundary.kept(Key::default());
-                let is_linked = end_id.is_none() || boundary.anchor() != end_id;
-                is_linked
-                    && kept
-                        .iter()
-                        .any(|key| self.part.find(*key).is_some_and(|node| self.live.has(node)))
-            });
-            if self.is_removable(node) && !keeps_live {
-                self.leave_out(node, rows);
+            if self.keeps_live(node, end_id) {
+                kept.add(node);
+            } else if rounds < MAX_ROUNDS {
+                rounds += 1;
+                self.leave_out(&[node], rows);
+            } else {
+                self.out.add(node);
+                rest.extend(self.part.original_parent(node));
+                rest.push(node);
             }
         }
+        self.leave_out(&rest, rows);
     }
 
-    /// Leaves out a branch: from `node` upwards as far as nothing else needs it, and everything
+    /// Whether a compaction kept entries of the conversation.
+    fn keeps_live(&self, node: u32, end_id: Option<Key>) -> bool {
+        self.part.boundary(node).is_some_and(|boundary| {
+            let kept = boundary.kept(Key::default());
+            let is_live = |key: &Key| self.part.find(*key).is_some_and(|node| self.live.has(node));
+            let is_linked = end_id.is_none() || boundary.anchor() != end_id;
+            is_linked && kept.iter().any(is_live)
+        })
+    }
+
+    /// Leaves out branches: from each node upwards as far as nothing else needs it, and everything
     /// below. Returns whether anything changed.
-    fn leave_out(&mut self, node: u32, rows: &[u32]) -> bool {
-        let before = self.out.len();
-        let mut next = Some(node);
-        while let Some(node) = next.filter(|node| self.is_removable(*node) && !self.is_out(*node)) {
-            self.add(self.part.row(node).id);
-            next = self.part.original_parent(node);
-        }
-        for at in rows {
-            let row = self.part.row(*at);
-            let parent = self.part.index.parent_key(row);
-            if parent.is_some_and(|parent| self.out.binary_search(&parent).is_ok()) {
-                self.add(row.id);
+    fn leave_out(&mut self, nodes: &[u32], rows: &[u32]) -> bool {
+        let mut is_changed = false;
+        for node in nodes {
+            let mut next = Some(*node);
+            while let Some(node) =
+                next.filter(|node| self.is_removable(*node) && self.out.add(*node))
+            {
+                is_changed = true;
+                next = self.part.original_parent(node);
             }
         }
-        self.out.len() > before
+        for _ in 0..nodes.len().min(MAX_PASSES) {
+            if !self.leave_out_children(rows) {
+                break;
+            }
+            is_changed = true;
+        }
+        is_changed
     }
 
-    fn add(&mut self, key: Key) {
-        if let Err(at) = self.out.binary_search(&key) {
-            self.out.insert(at, key);
+    fn leave_out_children(&mut self, rows: &[u32]) -> bool {
+        let mut is_changed = false;
+        for at in rows.iter().take_while(|_| !self.part.cancel.is_set()) {
+            let parent = self.part.original_parent(*at);
+            if parent.is_some_and(|parent| self.out.has(parent)) {
+                is_changed |= self.out.add(self.part.last(*at));
+            }
         }
+        is_changed
+    }
+
+    /// Leaves out everything that competes with the conversation.
+    fn leave_out_all(&mut self, rows: &[u32]) -> bool {
+        let mut is_changed = false;
+        for at in rows {
+            let node = self.part.last(*at);
+            if self.is_removable(node) {
+                is_changed |= self.out.add(node);
+            }
+        }
+        is_changed
     }
 }
 
@@ -261,6 +314,17 @@ impl ForkPlan<'_> {
     pub fn entries(&self) -> Vec<EntryRef> {
         let copied = self.rows.iter().filter(|at| !self.tree.row(**at).is(row::PROGRESS));
         copied.map(|at| self.tree.index.entry(*at)).collect()
+    }
+
+    /// Returns the messages that are not copied, in order. Pass the bytes of each to [`Fork::note`](super::Fork::note) if
+    /// it [needs them](super::Fork::needs_all_entries).
+    pub fn left_out_entries(&self) -> Vec<EntryRef> {
+        let mut rows = self.rows.iter().peekable();
+        let mut is_copied = |entry: &EntryRef| {
+            rows.next_if(|at| **at == entry.index).is_some() && !entry.row.is(row::PROGRESS)
+        };
+        let messages = self.tree.index.entries().filter(|entry| entry.row.is_chain());
+        messages.filter(|entry| !is_copied(entry)).collect()
     }
 
     /// Returns the state entries that a fork carries over, in order. Pass the bytes of each to

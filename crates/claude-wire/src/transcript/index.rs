@@ -5,6 +5,7 @@ use std::mem;
 use memchr::memchr;
 
 use super::build::{self, Built};
+use super::cancel::Cancel;
 use super::facts::Facts;
 use super::issue::{Issue, IssueKind, sort_issues};
 use super::key::Key;
@@ -215,7 +216,23 @@ impl Index {
     /// Builds the tree of the entries that were read so far. Takes four bytes per entry, and time
     /// in proportion to the number of entries.
     pub fn tree(&self) -> Tree<'_> {
-        Tree::new(self)
+        Tree::new(self, Cancel::default())
+    }
+
+    /// Builds the tree as [`tree`](Self::tree) does, for a caller that may no longer want the results.
+    /// Once `is_cancelled` has returned true, this and every function of the tree return soon, with
+    /// results that must not be used. It is called for every entry, and must go on to return true.
+    ///
+    /// ```
+    /// use claude_wire::transcript::Index;
+    ///
+    /// let mut index = Index::new();
+    /// index.feed(b"{\"type\":\"user\",\"uuid\":\"u1\",\"message\":{\"content\":\"Hi\"}}\n");
+    /// assert_eq!(index.cancellable_tree(&|| false).conversation().len(), 1);
+    /// assert_eq!(index.cancellable_tree(&|| true).conversation().len(), 0);
+    /// ```
+    pub fn cancellable_tree<'i>(&'i self, is_cancelled: &'i (dyn Fn() -> bool + Sync)) -> Tree<'i> {
+        Tree::new(self, Cancel::new(is_cancelled))
     }
 
     /// Returns the newest checkpoint of the CLI: the entry at which the conversation continues when

@@ -1,12 +1,13 @@
 //! The messages of a conversation: the entries that are shown, and the prompts that joined a
 //! running turn.
 
+use std::collections::BTreeSet;
+
 use super::bits::Bits;
 use super::index::Index;
-use super::key::Key;
 use super::row::{self, EntryRef, Row};
 use super::tree::Tree;
-use crate::sort::sort_by;
+use crate::sort::{SortKey, sort_by, sort_nodes};
 
 /// An entry that is shown as a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,26 +184,25 @@ impl Tree<'_> {
     /// a caveat for the model.
     fn local_commands(&self, shown: &[u32]) -> Bits {
         let mut locals = Bits::new(to_u32(shown.len()));
+        // Whether a caveat came that waits for its record, and whether a record waits for its output.
+        let (mut has_caveat, mut has_record) = (false, false);
         for (at, node) in shown.iter().enumerate() {
-            let caveat = self.row(*node);
-            if !(caveat.is(row::USER) && caveat.has(row::META) && caveat.has(row::CAVEAT)) {
+            let row = self.row(*node);
+            if row.is(row::ASSISTANT) {
+                (has_caveat, has_record) = (false, false);
+            }
+            if !row.is(row::USER) {
                 continue;
             }
-            let mut has_record = false;
-            for (next, node) in shown.iter().enumerate().skip(at + 1) {
-                let row = self.row(*node);
-                if row.is(row::ASSISTANT) {
-                    break;
-                }
-                if !row.is(row::USER) || row.has(row::META) {
-                    continue;
-                }
-                if row.has(row::COMMAND_RECORD) && !has_record {
-                    has_record = true;
-                } else if !(row.has(row::COMMAND_OUTPUT) && has_record) {
-                    break;
-                }
-                locals.add(to_u32(next));
+            if row.has(row::META) {
+                has_caveat |= row.has(row::CAVEAT);
+                continue;
+            }
+            let is_record = has_caveat && row.has(row::COMMAND_RECORD);
+            let is_output = has_record && row.has(row::COMMAND_OUTPUT);
+            (has_caveat, has_record) = (false, is_record || is_output);
+            if has_record {
+                locals.add(to_u32(at));
             }
         }
         locals
@@ -243,7 +243,7 @@ impl Tree<'_> {
         for node in shown {
             inside.add(self.last(*node));
         }
-        let mut used: Vec<u64> = Vec::new();
+        let mut used: BTreeSet<u64> = BTreeSet::new();
         for (at, node) in shown.iter().enumerate() {
             let row = self.row(*node);
             if !is_shown(prompts, &at) {
@@ -254,9 +254,8 @@ impl Tree<'_> {
             } else if row.has(row::HAS_SOURCE) && row.response() != row.id.prefix() {
                 let source = row.response();
                 let is_entry = self.find_prefix(source).is_some_and(|node| inside.has(node));
-                match used.binary_search(&source) {
-                    Err(place) if !is_entry => used.insert(place, source),
-                    _ => prompts.remove(to_u32(at)),
+                if is_entry || !used.insert(source) {
+                    prompts.remove(to_u32(at));
                 }
             }
         }
@@ -265,45 +264,58 @@ impl Tree<'_> {
     /// Applies the CLI's records of prompts that were absorbed by a running turn: as many of
     /// the newest copies of a prompt are shown as it was absorbed times.
     fn apply_absorbed(&self, shown: &[u32], prompts: &mut Bits) {
-        let mut counts: Vec<((bool, u64), usize)> = Vec::new();
-        for row in self.index.rows.iter().filter(|row| row.has(row::ABSORBED)) {
-            let key = delivery_key(row);
-            match counts.binary_search_by_key(&key, |(key, _)| *key) {
-                Ok(at) => counts[at].1 += 1,
-                Err(at) => counts.insert(at, (key, 1)),
-            }
-        }
-        if counts.is_empty() {
+        let rows = self.cancel.rows(self.index);
+        let mut records: Vec<u32> = Vec::new();
+        records.extend(rows.clone().filter(|at| self.row(*at).has(row::ABSORBED)));
+        if records.is_empty() {
             return;
         }
+        // All three are sorted by what they are counted by, so that they can be walked together.
+        let key = |at: u32| delivery_key(self.row(at));
+        sort_nodes(&mut records, &key);
+        let is_counted = |at: &u32| {
+            self.row(*at).has(row::QUEUED) && self.row(*at).has(row::HAS_DELIVERY | row::HAS_SOURCE)
+        };
+        let has_delivery = |at: u32| self.row(at).has(row::HAS_DELIVERY);
         // Deliveries are counted over the whole file, messages over the conversation.
-        let mut all: Vec<u32> = Vec::new();
-        for at in 0..self.index.row_count() {
-            if self.is_part(at) && self.row(at).has(row::QUEUED) {
-                all.push(at);
+        let mut copies: Vec<u32> = Vec::new();
+        copies.extend(rows.filter(|at| self.is_part(*at) && is_counted(at) && has_delivery(*at)));
+        copies.extend(shown.iter().filter(|at| is_counted(at) && !has_delivery(**at)));
+        sort_nodes(&mut copies, &key);
+        let mut places: Vec<u32> = Vec::new();
+        let is_place = |place: &u32| is_counted(&shown[*place as usize]);
+        places.extend((0..to_u32(shown.len())).filter(is_place));
+        sort_nodes(&mut places, &|place| key(shown[place as usize]));
+        let mut newest = Bits::new(self.index.row_count());
+        for group in
+            places.chunk_by(|one, other| key(shown[*one as usize]) == key(shown[*other as usize]))
+        {
+            let of = key(shown[group[0] as usize]);
+            let absorbed = equal_range(&records, &key, of).len();
+            if absorbed == 0 {
+                continue;
             }
-        }
-        for (key, count) in counts {
-            let is_copy = |node: &u32| {
-                let row = self.row(*node);
-                row.has(row::QUEUED)
-                    && row.has(row::HAS_DELIVERY | row::HAS_SOURCE)
-                    && delivery_key(row) == key
-            };
-            let mut copies: Vec<Key> = Vec::new();
-            for node in if key.0 { &all[..] } else { shown }.iter().filter(|node| is_copy(node)) {
-                let id = self.row(*node).id;
-                if !key.0 || !copies.contains(&id) {
-                    copies.push(id);
+            let mut ids = equal_range(&copies, &key, of).to_vec();
+            if has_delivery(shown[group[0] as usize]) {
+                // Of copies with one id the first one has the place.
+                ids.retain(|copy| newest.add(self.last(*copy)));
+                for copy in &ids {
+                    newest.remove(self.last(*copy));
                 }
             }
-            let newest = &copies[copies.len().saturating_sub(count)..];
-            for (at, node) in shown.iter().enumerate().filter(|(_, node)| is_copy(node)) {
-                if newest.contains(&self.row(*node).id) {
-                    prompts.add(to_u32(at));
+            let ids = &ids[ids.len().saturating_sub(absorbed)..];
+            for copy in ids {
+                newest.add(self.last(*copy));
+            }
+            for place in group {
+                if newest.has(self.last(shown[*place as usize])) {
+                    prompts.add(*place);
                 } else {
-                    prompts.remove(to_u32(at));
+                    prompts.remove(*place);
                 }
+            }
+            for copy in ids {
+                newest.remove(self.last(*copy));
             }
         }
     }
@@ -321,7 +333,7 @@ impl Tree<'_> {
         let others = self.other_branches(&inside);
         let mut children: Vec<(u32, u32)> = Vec::new();
         // Every copy of an entry counts here, not only the last one.
-        let rows = 0..self.index.row_count();
+        let rows = self.cancel.rows(self.index);
         for node in rows.filter(|at| self.is_part(*at) && !self.row(*at).is_message()) {
             let parents = [self.original_parent(node), self.parent_of(self.last(node))];
             let differs = parents[0] != parents[1];
@@ -358,7 +370,7 @@ impl Tree<'_> {
     /// The entries above messages that are not part of the conversation.
     fn other_branches(&self, inside: &Bits) -> Bits {
         let mut others = Bits::new(self.index.row_count());
-        for at in (0..self.index.row_count()).filter(|at| self.is_part(*at)) {
+        for at in self.cancel.rows(self.index).filter(|at| self.is_part(*at)) {
             let row = self.row(at);
             let is_main = row.is_message() && !row.has(row::SIDECHAIN | row::TEAM);
             if !is_main || inside.has(self.last(at)) {
@@ -379,9 +391,16 @@ fn to_u32(position: usize) -> u32 {
 }
 
 /// What a prompt is counted by: its delivery if it has one, else the message that it was sent as.
-fn delivery_key(row: &Row) -> (bool, u64) {
+fn delivery_key(row: &Row) -> SortKey {
     let has_delivery = row.has(row::HAS_DELIVERY);
-    (has_delivery, if has_delivery { row.tool() } else { row.response() })
+    (if has_delivery { row.tool() } else { row.response() }, Some(has_delivery.into()))
+}
+
+/// The values of a sorted list that have this key.
+fn equal_range<'l>(sorted: &'l [u32], key: &dyn Fn(u32) -> SortKey, of: SortKey) -> &'l [u32] {
+    let start = sorted.partition_point(|value| key(*value) < of);
+    let end = start + sorted[start..].partition_point(|value| key(*value) == of);
+    &sorted[start..end]
 }
 
 /// As what an entry is shown, if it is.

@@ -29,6 +29,7 @@
 mod append;
 mod bits;
 mod build;
+mod cancel;
 mod concat;
 mod entry;
 mod error;
@@ -42,6 +43,7 @@ mod key;
 mod large;
 mod light;
 mod messages;
+mod mirror_frame;
 mod project;
 mod prompt;
 mod recover;
@@ -63,6 +65,7 @@ pub use issue::{Issue, IssueKind};
 pub use key::is_uuid;
 pub use light::{Ends, SessionInfo, WINDOW, has_chain_entry};
 pub use messages::{MessageFilter, MessageList, MessageRef, MessageRole};
+pub use mirror_frame::{MirrorFrame, TranscriptPath};
 pub use project::{
     is_project_folder_override, is_same_project_name, project_folder_name, project_folder_prefix,
 };

@@ -15,17 +15,19 @@ pub(super) fn parallel_results(tree: &Tree<'_>, chain: Vec<u32>) -> Vec<u32> {
     for node in &chain {
         taken.add(*node);
     }
-    let recovery = Recovery::new(tree, &chain, &taken);
+    let mut recovery = Recovery::new(tree, &chain, &taken);
     // What is inserted, and behind which line of the chain.
     let mut inserted: Vec<(u32, u32)> = Vec::with_capacity(recovery.results.len());
-    let mut previous = None;
     for node in &chain {
-        let Some(of) = response(tree.row(*node)).filter(|of| previous != Some(*of)) else {
+        let Some(at) = response(tree.row(*node)).and_then(|of| recovery.response(of)) else {
             continue;
         };
-        previous = Some(of);
-        let Some((last, lines)) = recovery.incomplete(of) else { continue };
-        for found in recovery.missing(lines, &taken) {
+        // Each response once, although its lines may be anywhere on the chain.
+        let (of, last) = recovery.responses[at];
+        if !recovery.handled.add(to_u32(at)) {
+            continue;
+        }
+        for found in recovery.missing(of, &taken) {
             taken.add(found);
             inserted.push((last, found));
         }
@@ -76,8 +78,15 @@ struct Recovery<'t, 'i> {
     results: Vec<(u32, u32)>,
     /// The tool calls that results outside of the chain answer, and their lines.
     calls: Vec<(u64, CallLine)>,
-    /// The tool calls that are answered on the chain, of those in `calls`.
-    answered: Vec<u64>,
+    /// The tool calls that are answered on the chain, by their positions in `calls`.
+    answered: Bits,
+    /// The results outside of the chain that answer a call which is not answered on the chain, with the
+    /// position of that call. By result, and then by the response of the call.
+    open: Vec<(u32, u32)>,
+    /// The responses that were handled, by their positions in `responses`.
+    handled: Bits,
+    /// The results that were found for the current response.
+    found: Bits,
 }
 
 /// The line of a tool call: a node, or one of the two values below.
@@ -95,7 +104,10 @@ impl<'t, 'i> Recovery<'t, 'i> {
             lines: Vec::new(),
             results: Vec::new(),
             calls: Vec::new(),
-            answered: Vec::new(),
+            answered: Bits::new(0),
+            open: Vec::new(),
+            handled: Bits::new(0),
+            found: Bits::new(0),
         };
         recovery.find_calls(on_chain);
         recovery.results.reserve_exact(results(tree, on_chain).count());
@@ -106,14 +118,42 @@ impl<'t, 'i> Recovery<'t, 'i> {
         sort_by(&mut recovery.results, &|one, other| key(*one).cmp(&key(*other)));
         recovery.results.dedup();
         recovery.find_lines(chain, on_chain);
-        for node in chain.iter().filter(|_| !recovery.calls.is_empty()) {
-            for id in recovery.result_ids(*node) {
-                if recovery.call(id).is_some() {
-                    recovery.answered.push(id);
+        recovery.handled = Bits::new(to_u32(recovery.responses.len()));
+        if !recovery.results.is_empty() {
+            recovery.found = Bits::new(tree.index.row_count());
+            recovery.find_open(chain, on_chain);
+        }
+        recovery
+    }
+
+    /// Finds the calls that are not answered on the chain.
+    fn find_open(&mut self, chain: &[u32], on_chain: &Bits) {
+        let tree = self.tree;
+        self.answered = Bits::new(to_u32(self.calls.len()));
+        for node in chain {
+            for id in self.result_ids(*node) {
+                if let Some(at) = self.call(id) {
+                    self.answered.add(to_u32(at));
                 }
             }
         }
-        recovery
+        for result in results(tree, on_chain) {
+            let of_parent = tree.parent_of(result).and_then(|parent| response(tree.row(parent)));
+            for id in self.result_ids(result) {
+                // Where the parent is a line of the same response, the result is returned in any case.
+                if let Some(at) = self.call(id)
+                    && let Some(line) = self.call_line(id)
+                    && response(tree.row(line)) != of_parent
+                    && !self.answered.has(to_u32(at))
+                {
+                    self.open.push((result, to_u32(at)));
+                }
+            }
+        }
+        let calls = &self.calls;
+        let key =
+            |(result, call): (u32, u32)| (result, tree.row(calls[call as usize].1).response());
+        sort_by(&mut self.open, &|one, other| key(*one).cmp(&key(*other)));
     }
 
     /// Finds the calls that the results outside of the chain answer.
@@ -227,29 +267,38 @@ impl<'t, 'i> Recovery<'t, 'i> {
         self.responses.binary_search_by_key(&of, |(of, _)| *of).ok()
     }
 
-    /// The last line on the chain and all lines of a response to which something may be missing.
-    fn incomplete(&self, of: u64) -> Option<(u32, &[u32])> {
-        let last = self.responses[self.response(of)?].1;
+    /// The lines of a response to which something may be missing.
+    fn lines_of(&self, of: u64) -> &[u32] {
         let of_line = |line: &u32| self.tree.row(*line).response();
         let start = self.lines.partition_point(|line| of_line(line) < of);
         let end = start + self.lines[start..].partition_point(|line| of_line(line) == of);
-        Some((last, &self.lines[start..end]))
+        &self.lines[start..end]
+    }
+
+    /// Whether a node is a line of this response.
+    fn is_line(&self, node: u32, of: u64) -> bool {
+        response(self.tree.row(node)) == Some(of)
     }
 
     /// The lines and results of a response that were not taken yet, in their order.
-    fn missing(&self, lines: &[u32], taken: &Bits) -> Vec<u32> {
+    fn missing(&mut self, of: u64, taken: &Bits) -> Vec<u32> {
         let tree = self.tree;
+        let lines = self.lines_of(of);
         let mut siblings: Vec<u32> =
             lines.iter().copied().filter(|line| !taken.has(*line)).collect();
+        let mut candidates = Vec::new();
+        for line in lines {
+            candidates.extend(self.results_of(*line).filter(|result| !taken.has(*result)));
+        }
+        // A result may belong to several lines.
+        candidates.retain(|result| self.found.add(*result));
         let (mut inner, mut outer) = (Vec::new(), Vec::new());
-        for result in lines.iter().flat_map(|line| self.results_of(*line)) {
-            if taken.has(result) || inner.contains(&result) || outer.contains(&result) {
-                continue;
-            }
-            let is_inner = tree.parent_of(result).is_some_and(|parent| lines.contains(&parent));
+        for result in candidates {
+            self.found.remove(result);
+            let is_inner = tree.parent_of(result).is_some_and(|parent| self.is_line(parent, of));
             if is_inner { inner.push(result) } else { outer.push(result) }
         }
-        self.add_unanswered(lines, &mut inner, outer);
+        self.add_unanswered(of, &mut inner, outer);
         sort_nodes(&mut siblings, &|node| (0, tree.row(node).time()));
         sort_nodes(&mut inner, &|node| (0, tree.row(node).time()));
         siblings.extend(inner);
@@ -258,26 +307,47 @@ impl<'t, 'i> Recovery<'t, 'i> {
 
     /// Adds the results whose parent is outside of the response, if they answer a call of it that
     /// is not answered yet.
-    fn add_unanswered(&self, lines: &[u32], inner: &mut Vec<u32>, mut outer: Vec<u32>) {
+    fn add_unanswered(&mut self, of: u64, inner: &mut Vec<u32>, mut outer: Vec<u32>) {
         if outer.is_empty() {
             return;
         }
-        let mut answered = self.answered.clone();
+        let mut answered = Vec::new();
         for node in &*inner {
-            answered.extend(self.result_ids(*node));
+            self.answer(*node, &mut answered);
         }
         sort_nodes(&mut outer, &|node| (self.tree.first(node).into(), None));
         for result in outer {
-            let ids: Vec<u64> = self.result_ids(result).collect();
-            let is_needed = ids.iter().any(|id| {
-                let call = self.call_line(*id);
-                !answered.contains(id) && call.is_some_and(|call| lines.contains(&call))
-            });
+            let is_needed = self.open_calls(result, of).any(|call| !self.answered.has(call));
             if is_needed {
-                answered.extend(ids);
+                self.answer(result, &mut answered);
                 inner.push(result);
             }
         }
+        // What this response inserts does not count for the others.
+        for call in answered {
+            self.answered.remove(call);
+        }
+    }
+
+    /// Notes that the calls of a result are answered, and which of them were not.
+    fn answer(&mut self, result: u32, answered: &mut Vec<u32>) {
+        for id in self.result_ids(result) {
+            if let Some(at) = self.call(id)
+                && self.answered.add(to_u32(at))
+            {
+                answered.push(to_u32(at));
+            }
+        }
+    }
+
+    /// The calls of a response that a result answers, if they are not answered on the chain.
+    fn open_calls(&self, result: u32, of: u64) -> impl Iterator<Item = u32> {
+        let key = move |(result, call): &(u32, u32)| {
+            (*result, self.tree.row(self.calls[*call as usize].1).response())
+        };
+        let start = self.open.partition_point(|pair| key(pair) < (result, of));
+        let calls = self.open[start..].iter().take_while(move |pair| key(pair) == (result, of));
+        calls.map(|pair| pair.1)
     }
 
     fn results_of(&self, line: u32) -> impl Iterator<Item = u32> {
@@ -332,6 +402,11 @@ fn without_lines(mut hashes: Vec<u64>) -> Vec<(u64, u32)> {
     hashes.sort_unstable();
     hashes.dedup();
     hashes.into_iter().map(|hash| (hash, NO_LINE)).collect()
+}
+
+/// A position in a list that has no more than 2^32 values.
+fn to_u32(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 /// The results that are not on the chain.

@@ -23,6 +23,7 @@ pub(super) enum Part<'a> {
 /// Calls `found` with each part of a line and its position. Blanks between parts are left out.
 pub(super) fn split(line: &[u8], is_last: bool, found: &mut dyn FnMut(usize, Part<'_>)) {
     let end = line.len() - line.iter().rev().take_while(|byte| is_blank(**byte)).count();
+    let mut effort = Effort(line.len().saturating_mul(MAX_READS));
     let mut at = 0;
     let mut is_first = true;
     while at < line.len() {
@@ -39,7 +40,8 @@ pub(super) fn split(line: &[u8], is_last: bool, found: &mut dyn FnMut(usize, Par
         if has_nul {
             flags |= row::NUL_PREFIXED;
         }
-        at += part(&line[at..end], at, flags, is_last, found);
+        let flags = (flags, is_last);
+        at += part(&line[at..end], at, flags, &mut effort, found);
         is_first = false;
     }
 }
@@ -53,25 +55,28 @@ fn is_blank(byte: u8) -> bool {
 fn part(
     rest: &[u8],
     at: usize,
-    flags: u32,
-    is_last: bool,
+    (flags, is_last): (u32, bool),
+    effort: &mut Effort,
     found: &mut dyn FnMut(usize, Part<'_>),
 ) -> usize {
-    let error = match facts::read(rest) {
-        Ok((facts, length)) => {
+    let mut scanner = Scanner::new(rest);
+    let error = match facts::read(&mut scanner) {
+        Ok(facts) => {
+            let length = scanner.position();
             found(at, record(&facts, length, flags));
             return length;
         }
         Err(error) => error,
     };
-    if let Some(length) = value_length(rest)
+    effort.take(scanner.position());
+    if let Some(length) = effort.value_length(rest)
         && let Some(repaired) = repair::repaired(&rest[..length])
-        && let Ok((facts, _)) = facts::read(repaired.as_bytes())
+        && let Ok(facts) = facts::read(&mut Scanner::new(repaired.as_bytes()))
     {
         found(at, record(&facts, length, flags | row::REPAIRED));
         return length;
     }
-    let next = next_record(rest);
+    let next = next_record(rest, effort);
     let is_cut = rest.starts_with(b"{") && (next.is_some() || error == ScanError::Eof || is_last);
     let length = next.unwrap_or(rest.len());
     let kind = if is_cut { IssueKind::Torn } else { IssueKind::Malformed };
@@ -87,30 +92,44 @@ fn record<'a>(facts: &'a Facts<'a>, length: usize, flags: u32) -> Part<'a> {
     }
 }
 
-/// The length of the JSON value at the start of `bytes`, whatever characters are in its strings.
-fn value_length(bytes: &[u8]) -> Option<usize> {
-    let mut scanner = Scanner::new(bytes);
-    scanner.skip().ok()?;
-    Some(scanner.position())
-}
-
 /// The maximum number of positions of a damaged line that are tried.
 const MAX_ATTEMPTS: usize = 4096;
+/// How many times a damaged line is read in all. Records that are torn inside of each other would have
+/// to be read to the end of the line once for each of them.
+const MAX_READS: usize = 16;
+
+/// How many bytes may be read for nothing until the rest of a line counts as lost.
+struct Effort(usize);
+
+impl Effort {
+    fn take(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_sub(bytes);
+    }
+
+    /// The length of the JSON value at the start of `bytes`, whatever characters are in its strings.
+    fn value_length(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut scanner = Scanner::new(bytes);
+        let is_value = scanner.skip().is_ok();
+        let length = scanner.position();
+        self.take(length);
+        is_value.then_some(length)
+    }
+}
 
 /// Where the next whole record begins inside of a damaged line.
 ///
 /// Inside of strings quotes are escaped, so these beginnings only match objects. An object that is
 /// nested in the damaged record must not be taken for a record: hence [`is_plausible`].
-fn next_record(line: &[u8]) -> Option<usize> {
+fn next_record(line: &[u8], effort: &mut Effort) -> Option<usize> {
     const STARTS: [&[u8]; 2] = [br#"{"parentUuid":"#, br#"{"type":""#];
     let mut at = 1;
     let mut attempts = 0;
-    while attempts < MAX_ATTEMPTS {
+    while attempts < MAX_ATTEMPTS && effort.0 > 0 {
         at += memchr(b'{', line.get(at..)?)?;
         let rest = &line[at..];
         if STARTS.iter().any(|start| rest.starts_with(start)) {
             attempts += 1;
-            if is_record(rest) {
+            if is_record(rest, effort) {
                 return Some(at);
             }
         }
@@ -119,13 +138,17 @@ fn next_record(line: &[u8]) -> Option<usize> {
     None
 }
 
-fn is_record(rest: &[u8]) -> bool {
-    if let Ok((facts, _)) = facts::read(rest) {
+fn is_record(rest: &[u8], effort: &mut Effort) -> bool {
+    let mut scanner = Scanner::new(rest);
+    let read = facts::read(&mut scanner);
+    effort.take(scanner.position());
+    if let Ok(facts) = read {
         return is_plausible(&facts);
     }
-    let repaired = value_length(rest).and_then(|length| repair::repaired(&rest[..length]));
+    let length = effort.value_length(rest);
+    let repaired = length.and_then(|length| repair::repaired(&rest[..length]));
     repaired.is_some_and(|text| {
-        facts::read(text.as_bytes()).is_ok_and(|(facts, _)| is_plausible(&facts))
+        facts::read(&mut Scanner::new(text.as_bytes())).is_ok_and(|facts| is_plausible(&facts))
     })
 }
 

@@ -5,9 +5,8 @@
 //! linked again behind its summary; the conversation ends at the newest leaf and goes up to the
 //! root; results of parallel tool calls, which fork the tree, are returned to their response.
 
-use std::ops::Range;
-
 use super::bits::Bits;
+use super::cancel::{Cancel, RowPositions};
 use super::index::{Boundary, Checkpoint, Index, Preserved};
 use super::issue::{Issue, IssueKind, sort_issues};
 use super::key::{Key, lower};
@@ -30,18 +29,25 @@ pub struct Tree<'i> {
     pub(super) relinks: Relinks,
     /// The entries that are left out, for a tree of a part of the transcript.
     left_out: Option<Bits>,
+    pub(super) cancel: Cancel<'i>,
 }
 
 impl<'i> Tree<'i> {
-    pub(super) fn new(index: &'i Index) -> Self {
-        Self::without(index, None, None)
+    pub(super) fn new(index: &'i Index, cancel: Cancel<'i>) -> Self {
+        Self::without(index, None, None, cancel)
     }
 
     /// The tree of the entries that are not left out. Nothing is linked behind `unlinked`.
-    pub(super) fn without(index: &'i Index, left_out: Option<Bits>, unlinked: Option<Key>) -> Self {
+    pub(super) fn without(
+        index: &'i Index,
+        left_out: Option<Bits>,
+        unlinked: Option<Key>,
+        cancel: Cancel<'i>,
+    ) -> Self {
         let count = index.row_count();
         let is_left_out = |at: u32| left_out.as_ref().is_some_and(|rows| rows.has(at));
-        let order = sorted_by_key(index, &|at| index.rows[at].is_chain() && !is_left_out(at));
+        let is_part = |at: u32| index.rows[at].is_chain() && !is_left_out(at);
+        let order = sorted_by_key(index, cancel, &is_part);
         let mut repeated = Bits::new(count);
         for pair in order.windows(2) {
             if index.rows[pair[0]].id == index.rows[pair[1]].id {
@@ -49,7 +55,8 @@ impl<'i> Tree<'i> {
                 repeated.add(pair[1]);
             }
         }
-        let mut tree = Self { index, order, repeated, relinks: Relinks::default(), left_out };
+        let relinks = Relinks::default();
+        let mut tree = Self { index, order, repeated, relinks, left_out, cancel };
         tree.relink(unlinked);
         tree
     }
@@ -178,7 +185,7 @@ impl<'i> Tree<'i> {
 
     /// The nodes, in the order in which their ids first appear.
     pub(super) fn nodes(&self) -> Nodes<'_> {
-        Nodes { tree: self, rows: 0..self.index.row_count() }
+        Nodes { tree: self, rows: self.cancel.rows(self.index) }
     }
 
     /// Whether an entry is part of the tree.
@@ -224,9 +231,11 @@ impl<'i> Tree<'i> {
         }
     }
 
+    /// The parent of a node. None if the caller is gone, so that every walk ends.
     pub(super) fn parent_of(&self, node: u32) -> Option<u32> {
         match self.relinks.get(node) {
-            Some(parent) => self.find(parent),
+            Some(parent) if !self.cancel.is_set() => self.find(parent),
+            Some(_) => None,
             None => self.original_parent(node),
         }
     }
@@ -246,6 +255,10 @@ impl<'i> Tree<'i> {
         for place in chain.iter_mut().rev() {
             *place = next.unwrap_or(node);
             next = self.parent_of(*place);
+        }
+        if self.cancel.is_set() {
+            // The walks may have ended in different places.
+            return Vec::new();
         }
         chain
     }
@@ -277,6 +290,9 @@ impl<'i> Tree<'i> {
         let parents = self.parents_of(&is_candidate);
         let mut seen = Bits::new(self.index.row_count());
         for node in (0..self.index.row_count()).rev() {
+            if self.cancel.is_set() {
+                return None;
+            }
             if !self.is_part(node) || self.last(node) != node {
                 continue;
             }
@@ -341,8 +357,11 @@ impl<'i> Tree<'i> {
         path.splice(0..0, before);
     }
 
-    /// The node that an entry names as its parent in the file.
+    /// The node that an entry names as its parent in the file. None if the caller is gone.
     pub(super) fn original_parent(&self, node: u32) -> Option<u32> {
+        if self.cancel.is_set() {
+            return None;
+        }
         let row = self.row(node);
         let key = self.index.parent_key(row)?;
         match row.parent.place() {
@@ -369,7 +388,7 @@ impl<'i> Tree<'i> {
 /// in each function that goes through the nodes.
 pub(super) struct Nodes<'t> {
     tree: &'t Tree<'t>,
-    rows: Range<u32>,
+    rows: RowPositions<'t>,
 }
 
 impl Iterator for Nodes<'_> {
@@ -392,8 +411,8 @@ impl Boundary {
 }
 
 /// Sorts entries that are part of a tree by key and then by position.
-fn sorted_by_key(index: &Index, is_part: &dyn Fn(u32) -> bool) -> Vec<u32> {
-    let rows = 0..index.row_count();
+fn sorted_by_key(index: &Index, cancel: Cancel<'_>, is_part: &dyn Fn(u32) -> bool) -> Vec<u32> {
+    let rows = cancel.rows(index);
     // Sorted with a part of the key, because looking up a row for each comparison takes most of the
     // time. This memory is free again when the conversation is chosen.
     let mut keys: Vec<u64> = Vec::with_capacity(rows.clone().filter(|at| is_part(*at)).count());

@@ -1,7 +1,9 @@
 //! Lines that no CLI should write: each has its outcome, none panics, none is lost.
 
+use claude_wire::launch::Problems;
 use claude_wire::message::SystemMessage;
-use claude_wire::{Body, Envelope, FromCli, Message};
+use claude_wire::transcript::title_line;
+use claude_wire::{Body, Envelope, FromCli, Json, Message};
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq)]
@@ -167,4 +169,15 @@ fn control_frames_without_a_request_id_are_malformed() {
         assert_eq!(malformed.line, line.as_bytes());
         assert!(!malformed.reason.is_empty());
     }
+}
+
+/// The form in which `fn main() -> Result<…>` prints errors.
+#[test]
+fn debug_of_errors_is_their_text() {
+    let decode = Json::from_text("{").unwrap_err();
+    assert_eq!(format!("{decode:?}"), decode.to_string());
+    let title = title_line("s", " ").unwrap_err();
+    assert_eq!(format!("{title:?}"), title.to_string());
+    let problems = Problems::one(&["model", "agent"], "the values contradict each other");
+    assert_eq!(format!("{problems:?}"), "model and agent: the values contradict each other");
 }

@@ -277,8 +277,6 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
-
     #[test]
     fn any_cuts_give_the_same_lines_and_messages(
         stream in stream(),

@@ -9,7 +9,7 @@ use claude_wire::launch::{
     command_line, initialize,
 };
 use claude_wire::settings::SystemPromptBase;
-use claude_wire::settings::{EnvironmentPolicy, SettingsSource};
+use claude_wire::settings::{EnvironmentPolicy, McpDelivery, SettingsSource};
 use claude_wire::{Json, Map};
 use expect_test::{Expect, expect};
 
@@ -44,7 +44,8 @@ fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
 fn check_told(change: impl FnOnce(&mut Settings), handshake: &Expect, printed: &Expect) {
     let settings = settings(change);
     assert_eq!(session(&settings).arguments, session(&Settings::default()).arguments);
-    handshake.assert_eq(Json::from_serialize(&initialize(&settings)).unwrap().text());
+    handshake
+        .assert_eq(Json::from_serialize(&initialize(&settings, &Needs::default())).unwrap().text());
     let arguments = print(&settings).arguments;
     printed.assert_eq(&arguments[4..arguments.len() - 2].join("\n"));
 }
@@ -206,7 +207,7 @@ fn prompts_of_any_size_and_with_any_character_fit_into_a_session() {
     });
     let command = session(&settings);
     assert!(Limits::LINUX.check(&command, 0).is_ok());
-    let handshake = initialize(&settings);
+    let handshake = initialize(&settings, &Needs::default());
     assert_eq!(handshake.system_prompt.as_slice(), [long.as_str()]);
     assert_eq!(handshake.append_system_prompt.as_deref(), Some(long.as_str()));
     // An argument ends at a NUL, so print mode refuses it.
@@ -299,12 +300,62 @@ fn in_process_servers_are_listed_beside_external_ones() {
     needs.servers = vec!["calc".to_owned()];
     needs.permission_callback = true;
     let command = command_line(&settings, &Form::Session, &needs).unwrap();
-    expect![[r#"
+    expect![[r"
         --await-initialize
         --permission-prompt-tool=stdio
-        --mcp-config=more.json
-        --mcp-config={"mcpServers":{"ext":{"command":"x"},"calc":{"type":"sdk","name":"calc"}}}"#]]
+        --mcp-config=more.json"]]
     .assert_eq(&command.arguments[5..].join("\n"));
+    expect![[r#"{"subtype":"initialize","mcpServers":{"ext":{"command":"x"},"calc":{"type":"sdk","name":"calc"}}}"#]]
+    .assert_eq(Json::from_serialize(&initialize(&settings, &needs)).unwrap().text());
+}
+
+#[test]
+fn servers_are_in_the_handshake_or_on_the_command_line() {
+    let mut needs = Needs::default();
+    needs.servers = vec!["calc".to_owned()];
+    for (delivery, form, is_in_handshake) in [
+        (McpDelivery::Automatic, Form::Session, true),
+        (McpDelivery::Handshake, Form::Session, true),
+        (McpDelivery::Arguments, Form::Session, false),
+    ] {
+        let settings = settings(|s| {
+            s.mcp_servers.set("ext", json(r#"{"command":"x","env":{"KEY":"s3cr3t"}}"#));
+            s.mcp_delivery = delivery;
+        });
+        let arguments = command_line(&settings, &form, &needs).unwrap().arguments.join(" ");
+        let handshake = Json::from_serialize(&initialize(&settings, &needs)).unwrap();
+        let has = |text: &str| text.contains("s3cr3t") && text.contains(r#""calc":{"type":"sdk""#);
+        assert_eq!(has(handshake.text()), is_in_handshake, "{delivery:?}: {}", handshake.text());
+        assert_eq!(has(&arguments), !is_in_handshake, "{delivery:?}: {arguments}");
+        assert_eq!(
+            arguments.contains("--mcp-config"),
+            !is_in_handshake,
+            "{delivery:?}: {arguments}"
+        );
+    }
+}
+
+#[test]
+fn print_mode_has_servers_on_the_command_line() {
+    let servers = |delivery| {
+        settings(|s| {
+            s.mcp_servers.set("ext", json(r#"{"command":"x"}"#));
+            s.mcp_delivery = delivery;
+        })
+    };
+    for delivery in [McpDelivery::Automatic, McpDelivery::Arguments] {
+        let arguments = print(&servers(delivery)).arguments.join(" ");
+        let expected = r#"--mcp-config={"mcpServers":{"ext":{"command":"x"}}}"#;
+        assert!(arguments.contains(expected), "{delivery:?}: {arguments}");
+    }
+}
+
+#[test]
+fn handshake_without_servers_does_not_name_any() {
+    for delivery in [McpDelivery::Automatic, McpDelivery::Handshake] {
+        let handshake = initialize(&settings(|s| s.mcp_delivery = delivery), &Needs::default());
+        assert_eq!(handshake.mcp_servers, None, "nothing would be confirmed");
+    }
 }
 
 #[test]
@@ -447,7 +498,7 @@ fn oversized_argument_is_reported_before_the_start() {
     let command = with("x".repeat(Limits::LINUX.one - 1 - "--betas=".len()));
     assert!(Limits::LINUX.check(&command, 0).is_ok());
     let problem = Limits::LINUX.check(&command, Limits::LINUX.all).unwrap_err().to_string();
-    assert!(problem.contains("the largest part is --betas"), "{problem}");
+    assert!(problem.contains("the largest part, argument --betas"), "{problem}");
     assert!(Limits::WINDOWS.check(&command, 0).is_err());
 }
 
@@ -456,8 +507,14 @@ fn oversized_argument_error_names_an_alternative_and_not_the_value() {
     let long = "x".repeat(Limits::LINUX.one);
     let told = |command: &CommandLine| Limits::LINUX.check(command, 0).unwrap_err().to_string();
     let object = json(&format!(r#"{{"a":"{long}"}}"#));
-    let command = session(&settings(|s| s.mcp_servers.set("ext", object.clone())));
+    let command = session(&settings(|s| {
+        s.mcp_servers.set("ext", object.clone());
+        s.mcp_delivery = McpDelivery::Arguments;
+    }));
     assert!(told(&command).contains("`mcp_config_files`"));
+    // Nothing limits its size in the handshake.
+    let command = session(&settings(|s| s.mcp_servers.set("ext", object.clone())));
+    assert!(Limits::LINUX.check(&command, 0).is_ok());
     let command = session(&settings(|s| s.settings = Some(object.into())));
     assert!(told(&command).contains("a file"));
     let form = Form::Print { prompt: format!("--key {long}") };

@@ -8,8 +8,8 @@ use claude_wire::launch::{
 };
 use claude_wire::settings::SystemPromptBase;
 use claude_wire::settings::{
-    DebugLog, PermissionPrompts, PluginDelivery, PreviewFormat, SYSTEM_PROMPT_BOUNDARY, Sandbox,
-    SettingsSource, ThinkingDisplay,
+    DebugLog, McpDelivery, PermissionPrompts, PluginDelivery, PreviewFormat,
+    SYSTEM_PROMPT_BOUNDARY, Sandbox, SettingsSource, ThinkingDisplay,
 };
 use expect_test::{Expect, expect};
 
@@ -32,7 +32,7 @@ pub(crate) fn check(change: impl FnOnce(&mut Settings), expected: &Expect) {
     let mut told = command.arguments[plain.arguments.len()..].to_vec();
     let variables = command.set.iter().filter(|variable| !plain.set.contains(variable));
     told.extend(variables.map(|(name, value)| format!("{name}={}", value.expose())));
-    let handshake = Json::from_serialize(&initialize(&settings)).unwrap();
+    let handshake = Json::from_serialize(&initialize(&settings, &Needs::default())).unwrap();
     if handshake.text() != r#"{"subtype":"initialize"}"# {
         told.push(handshake.text().replacen(r#""subtype":"initialize","#, "", 1));
     }
@@ -383,10 +383,12 @@ fn print_mode_rejects_options_of_the_handshake() {
             s.skills = Some(["pdf"].into());
             s.plugins = vec![Plugin::new("/p")];
             s.plugin_delivery = PluginDelivery::Handshake;
+            s.mcp_servers.set("ext", json("{}"));
+            s.mcp_delivery = McpDelivery::Handshake;
         },
         &Form::Print { prompt: "p".to_owned() },
     );
-    assert_eq!(problems.iter().count(), 9);
+    assert_eq!(problems.iter().count(), 10);
     assert!(problems.iter().all(|problem| problem.options[0] == "print_mode"), "{problems}");
 }
 

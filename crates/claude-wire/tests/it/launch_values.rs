@@ -175,7 +175,7 @@ fn settings_agents_and_sandboxes_show_names_alone() {
     let mut settings = Settings::default();
     settings.append_system_prompt = Some("hush".into());
     settings.agents.set("a", agent);
-    let handshake = claude_wire::launch::initialize(&settings);
+    let handshake = claude_wire::launch::initialize(&settings, &Needs::default());
     assert_eq!(
         format!("{handshake:?}"),
         r#"Initialize {"agents", "appendSystemPrompt", "subtype"}"#

@@ -19,7 +19,8 @@ pub(crate) struct Recorded {
 
 /// All recordings of all versions of the CLI.
 pub(crate) fn corpus() -> Vec<Recorded> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    // The tests of the session machine read them as well.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus");
     let mut files: Vec<PathBuf> = entries(&root)
         .filter(|entry| entry.is_dir())
         .flat_map(|version| entries(&version))

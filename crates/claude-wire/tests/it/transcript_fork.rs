@@ -66,6 +66,21 @@ fn a_fork_has_new_ids_and_says_where_it_comes_from() {
 }
 
 #[test]
+fn responses_keep_the_session_that_sent_their_request() {
+    let earlier = json!({"requestSessionId": "first", "forkedFrom": {"sessionId": "second"}});
+    let lines = [
+        entry("user", "u1", None, json!({"requestSessionId": "first"})),
+        assistant("a1", "u1", "m1"),
+        entry("assistant", "a2", Some("a1"), json!({"forkedFrom": {"sessionId": "second"}})),
+        entry("assistant", "a3", Some("a2"), earlier),
+        entry("assistant", "a4", Some("a3"), json!({"requestSessionId": 1, "forkedFrom": "x"})),
+    ];
+    let sessions: Vec<Value> =
+        fork(&lines, None).iter().map(|copy| copy["requestSessionId"].clone()).collect();
+    assert_eq!(json!(sessions), json!([null, "s", "second", "first", "s", null]));
+}
+
+#[test]
 fn ids_inside_of_entries_are_mapped() {
     let metadata = json!({
         "trigger": "auto", "runningTurnSends": [1],
@@ -174,8 +189,8 @@ fn state_is_carried_over() {
             "content-replacement",
             "atis-latch",
             "tools-used",
-            "data-flow-records",
             "data-flow-incomplete",
+            "data-flow-records",
             "derived-from",
             "relocated",
             "custom-title",
@@ -212,10 +227,36 @@ fn data_flows_are_incomplete_after_a_compaction() {
         lines.iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect()
     };
     let incomplete = "data-flow-incomplete".to_owned();
-    let compacted =
-        [user("u1", None), records(false), boundary("b", "u1", json!({})), user("u2", Some("b"))];
+    let recorded = json!({"dataFlowOn": true});
+    let next = entry("user", "u2", Some("b"), recorded);
+    let more =
+        json!({"subtype": "compact_boundary", "logicalParentUuid": "u1", "dataFlowOn": true});
+    let compaction = entry("system", "b", None, more);
+    let compacted = [user("u1", None), records(false), compaction, next];
     assert!(kinds(&compacted).contains(&incomplete));
     let with_snapshot = [&compacted[..], &[records(true)]].concat();
     assert!(!kinds(&with_snapshot).contains(&incomplete));
     assert!(!kinds(&compacted[..2]).contains(&incomplete));
+    // While they were not recorded.
+    let unrecorded = [&with_snapshot[..], &[user("u3", Some("u2"))]].concat();
+    assert!(kinds(&unrecorded).contains(&incomplete));
+}
+
+#[test]
+fn a_fork_names_the_sessions_that_its_entries_come_from() {
+    let from = |id: &str, parent: Option<&str>, origin: &str| {
+        entry("user", id, parent, json!({"forkedFrom": {"sessionId": origin}}))
+    };
+    let records = json!({"type": "data-flow-records", "v": 1, "sessionId": "s", "records": []});
+    let lines = [
+        from("u1", None, "first"),
+        from("u2", Some("u1"), "first"),
+        from("u3", Some("u2"), "second"),
+        records.to_string(),
+    ];
+    let copies = fork(&lines, None);
+    let derived = copies.iter().find(|copy| copy["type"] == "derived-from").unwrap();
+    let sessions = derived["sessions"].as_array().unwrap();
+    let ids: Vec<&str> = sessions.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["first", "second", "s"]);
 }

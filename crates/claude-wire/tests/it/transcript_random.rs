@@ -54,8 +54,6 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
-
     #[test]
     fn the_conversation_follows_the_tree(bytes in any_transcript()) {
         let index = index(&bytes);
@@ -152,7 +150,7 @@ proptest! {
         let up_to = up_to.map(|id| format!("e{id}"));
         let Ok(plan) = tree.fork(up_to.as_deref()) else { return Ok(()) };
         let mut next = 0_u8;
-        let fork = Fork::new(&plan, ForkIds::new("s", "n", at(0)), || {
+        let mut fork = Fork::new(&plan, ForkIds::new("s", "n", at(0)), || {
             next += 1;
             [next; 16]
         });

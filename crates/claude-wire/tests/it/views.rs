@@ -6,8 +6,7 @@ use std::time::Duration;
 use claude_wire::control::{McpCall, PermissionDestination, PermissionMode, PermissionUpdate};
 use claude_wire::hook_input::HookInput;
 use claude_wire::message::{ResultMessage, StopReason, SystemMessage};
-use claude_wire::session::{Exit, Tokens};
-use claude_wire::{Body, Message};
+use claude_wire::{Body, Exit, Message, Tokens};
 use serde_json::{Value, json};
 
 fn message(value: &Value) -> Message {

@@ -1,6 +1,6 @@
 "use strict";
 
-// The token comes after the `#` of the URL that the service printed. It is kept for reloads of this tab only.
+// The token comes after the `#` of the URL. It is kept for reloads of this tab only.
 if (location.hash.length > 1) {
   sessionStorage.setItem("token", location.hash.slice(1));
   history.replaceState(null, "", location.pathname);
@@ -16,7 +16,8 @@ function report(text, isWarning) {
   byId("status").className = isWarning ? "warning" : "muted";
 }
 
-// Data is inserted as text only: the input of a tool call may contain anything.
+// Data is inserted as text only: the input of a tool call may contain anything. The service has escaped the characters
+// that a browser would not show.
 function element(name, text, className) {
   const created = document.createElement(name);
   if (text !== undefined) created.textContent = text;
@@ -43,14 +44,19 @@ async function send(path, body) {
 }
 
 function pendingItem(approval) {
-  const { id, tool, input, session, requested_at_ms, repeats } = approval;
+  const { id, tool, input, cwd, agent, session, requested_at_ms, repeats, moved_from } = approval;
   const item = element("li");
   item.dataset.id = id;
   item.append(element("strong", tool), element("pre", input));
+  // The same command does something else in another directory.
+  item.append(element("p", "In " + (cwd || "an unknown directory") + (agent ? ", by the subagent " + agent : "")));
   const time = new Date(requested_at_ms).toLocaleString();
   item.append(element("p", "Requested " + time + " by the task " + session, "muted"));
   if (repeats) {
     item.append(element("p", "This call was approved before, and may have run already.", "warning"));
+  }
+  if (moved_from) {
+    item.append(element("p", "This call was approved for another directory.", "warning"));
   }
   const message = element("input");
   message.placeholder = "Reason of a denial, which the model reads";

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         ["sessions", count, sim] => leaks::sessions_as_processes(count, sim),
         ["memory", case] => memory::run(case),
         ["store-turn", task] => stores::turn(task),
+        ["store-lost", task] => stores::lost(task),
         ["approval-run", task] => approvals::run(task),
         #[cfg(target_os = "linux")]
         ["store-appends", task] => stores::appends(task),

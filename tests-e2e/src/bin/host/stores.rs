@@ -2,10 +2,11 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::store::StoreOptions;
-use claude_agent_kit::{Conversation, Options, Session};
+use claude_agent_kit::{Conversation, ErrorKind, Options, Session};
 use serde_json::Value;
 #[cfg(target_os = "linux")]
 use tests_e2e::prove::appends;
@@ -25,6 +26,30 @@ pub(crate) fn turn(task: &str) -> Outcome {
         println!("stopped");
         Ok(())
     })
+}
+
+/// Sends a prompt whose session is lost to another host, and prints when this host knew and when its CLI was gone.
+#[expect(clippy::print_stdout, reason = "the test reads stdout")]
+pub(crate) fn lost(task: &str) -> Outcome {
+    let task: Value = serde_json::from_str(task)?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let session = Session::start(options(&task).await?).await?;
+        let turn = session.send(text(&task, "prompt")?).await?;
+        match turn.finish().await {
+            Err(error) if error.kind() == ErrorKind::Superseded => {
+                println!("superseded: {}", unix_ms()?);
+            }
+            other => println!("{:?}", other.map(|outcome| outcome.stored)),
+        }
+        // Waits for the exit of the CLI; the error is that of the turn.
+        drop(session.stop().await);
+        println!("gone: {}", unix_ms()?);
+        Ok(())
+    })
+}
+
+fn unix_ms() -> Result<u128, Box<dyn Error>> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis())
 }
 
 /// Appends batches to sessions, and prints which are acknowledged.

@@ -1,13 +1,14 @@
 //! Runs the unit tests in a bare environment: no CLI, npm, network, home directory or environment variables.
 
-use std::error::Error;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use tests_e2e::workspace::root;
+
+use super::checks::{StepOutcome, StepResult};
+use super::programs::Programs;
 
 /// The programs that are not on the `PATH`.
 const ABSENT: [&str; 6] = ["claude", "npm", "npx", "node", "bun", "deno"];
@@ -18,36 +19,45 @@ const NO_HOME: &str = "/dev/null/home";
 /// A test that needs cargo, for the dependency tree of the crate.
 const NEEDS_CARGO: &str = "purity::the_dependency_tree_holds_no_runtime_and_no_io";
 
-/// The outcome of the tests.
-pub(crate) enum BareOutcome {
-    /// All passed without a network.
-    Passed,
-    /// All passed, but with network access: this machine cannot start a process without it.
-    WithNetwork(String),
-    /// A test failed and printed the reason.
-    Failed,
-}
+/// The packages, and the integration tests that contain most unit tests of the pure crates.
+const UNIT_TESTS: [(&str, Option<&str>); 7] = [
+    ("claude-agent-kit", None),
+    ("claude-agent-testkit", None),
+    ("claude-agent-store", None),
+    ("claude-wire", None),
+    ("claude-wire", Some("it")),
+    ("claude-agent-core", None),
+    ("claude-agent-core", Some("it")),
+];
 
-/// Runs the unit tests of the published crates in a bare environment.
-pub(crate) fn run() -> Result<BareOutcome, Box<dyn Error>> {
-    let programs = programs()?;
+/// Runs the unit tests of the published crates in a bare environment. Where a process cannot be started without
+/// network access, they run with it, and a note is printed.
+pub(crate) fn run(programs: &Programs) -> StepResult {
+    let path = path()?;
     let network = without_network();
-    for (directory, test) in executables()? {
+    for (package, test) in UNIT_TESTS {
+        let found = programs.unit_tests(package, test);
+        let [program] = found[..] else {
+            return Err(format!("{package} has {} programs with unit tests", found.len()).into());
+        };
         let mut command = match &network {
             Ok(()) => {
                 let mut unshare = Command::new("unshare");
-                unshare.args(["--map-root-user", "--net", "--"]).arg(&test);
+                unshare.args(["--map-root-user", "--net", "--"]).arg(&program.path);
                 unshare
             }
-            Err(_) => Command::new(&test),
+            Err(_) => Command::new(&program.path),
         };
-        command.args(["--quiet", "--skip", NEEDS_CARGO]).current_dir(directory);
-        command.env_clear().env("PATH", programs.path()).env("HOME", NO_HOME);
+        command.args(["--quiet", "--skip", NEEDS_CARGO]).current_dir(&program.directory);
+        command.env_clear().env("PATH", path.path()).env("HOME", NO_HOME);
         if !command.stdin(Stdio::null()).status()?.success() {
-            return Ok(BareOutcome::Failed);
+            return Ok(StepOutcome::Failed);
         }
     }
-    Ok(network.map_or_else(BareOutcome::WithNetwork, |()| BareOutcome::Passed))
+    if let Err(reason) = network {
+        println!("all passed, but with network access, which could not be removed: {reason}");
+    }
+    Ok(StepOutcome::Passed)
 }
 
 /// Checks that a process can be started without network access.
@@ -61,7 +71,7 @@ fn without_network() -> Result<(), String> {
 }
 
 /// Creates a directory with the programs of the system, except [`ABSENT`].
-fn programs() -> io::Result<TempDir> {
+fn path() -> io::Result<TempDir> {
     let directory = tempfile::tempdir()?;
     for place in ["/usr/bin", "/bin"] {
         for entry in fs::read_dir(place)? {
@@ -84,39 +94,4 @@ fn link_to(program: &Path, link: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn link_to(_program: &Path, _link: &Path) -> io::Result<()> {
     Err(io::Error::other("symbolic links are not supported on this system"))
-}
-
-/// Builds the unit tests and returns the executables with the directories of their crates. Most unit tests of
-/// `claude-wire` are in its integration test `it`.
-fn executables() -> Result<Vec<(PathBuf, PathBuf)>, Box<dyn Error>> {
-    let mut found = Vec::new();
-    for arguments in [
-        &["--lib", "-p", "claude-agent-kit", "-p", "claude-agent-testkit"][..],
-        &["--lib", "-p", "claude-agent-store"],
-        &["--lib", "--test", "it", "-p", "claude-wire"],
-    ] {
-        let output = Command::new(env!("CARGO"))
-            .args(["test", "--all-features", "--no-run", "--message-format=json"])
-            .args(arguments)
-            .current_dir(root())
-            .stderr(Stdio::inherit())
-            .output()?;
-        if !output.status.success() {
-            return Err("the unit tests could not be built".into());
-        }
-        for line in output.stdout.split(|byte| *byte == b'\n') {
-            let message: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
-            let manifest = message["manifest_path"].as_str().map(Path::new);
-            if let Some(test) = message["executable"].as_str()
-                && message["profile"]["test"] == true
-                && let Some(directory) = manifest.and_then(Path::parent)
-            {
-                found.push((directory.to_owned(), PathBuf::from(test)));
-            }
-        }
-    }
-    if found.len() < 5 {
-        return Err(format!("cargo built only {} test executables", found.len()).into());
-    }
-    Ok(found)
 }

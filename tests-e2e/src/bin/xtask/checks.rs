@@ -2,202 +2,212 @@
 
 use std::env;
 use std::error::Error;
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use tests_e2e::parity::{Source, official};
 use tests_e2e::real_cli::{self, InstallError};
-#[cfg(target_os = "linux")]
-use tests_servers::{postgres, s3};
+use tests_e2e::workspace::root;
 
-use super::bare::{self, BareOutcome};
-use super::packages::{self, PackagesOutcome};
-use super::platforms::{self, PlatformsOutcome};
-use super::{Outcome, api, outside};
+use super::programs::Programs;
+use super::timing::{Part, Timing};
+use super::{Outcome, api, bare, examples, outside, packages, platforms, programs, setup, timing};
 
-/// A step: its name, the arguments of cargo, and an environment variable to set.
-type Step = (&'static str, &'static [&'static str], Option<(&'static str, &'static str)>);
+/// A step: its name, and what it does.
+type Step = (&'static str, Action);
+
+enum Action {
+    /// Runs cargo with these arguments.
+    Cargo(&'static [&'static str]),
+    /// Calls a function.
+    Call(fn(&mut Run) -> StepResult),
+}
+
+pub(crate) type StepResult = Result<StepOutcome, Box<dyn Error>>;
+
+/// The outcome of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StepOutcome {
+    Passed,
+    /// It could not run, or not all of it, for this reason. In CI this is a failure.
+    Skipped(String),
+    /// It failed and printed the reason.
+    Failed,
+}
+
+impl From<bool> for StepOutcome {
+    fn from(passed: bool) -> Self {
+        if passed { Self::Passed } else { Self::Failed }
+    }
+}
+
+/// What steps share.
+pub(crate) struct Run {
+    /// The path of this program, determined before the steps rebuild it: a replaced executable has no path.
+    pub(crate) program: PathBuf,
+    /// The test programs and examples, once they are built.
+    programs: Option<Programs>,
+    /// The parts of the current step.
+    pub(crate) parts: Vec<Part>,
+}
+
+impl Run {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        Ok(Self { program: env::current_exe()?, programs: None, parts: Vec::new() })
+    }
+
+    /// Returns the test programs and examples. Builds them if no step did.
+    pub(crate) fn programs(&mut self) -> Result<&Programs, Box<dyn Error>> {
+        let built = match self.programs.take() {
+            Some(built) => built,
+            None => programs::build()?,
+        };
+        Ok(self.programs.insert(built))
+    }
+}
 
 const STEPS: &[Step] = &[
-    ("format", &["fmt", "--all", "--check"], None),
+    ("tools", Action::Call(|_| setup::run())),
+    ("CLIs and official SDKs", Action::Call(|_| Ok(installed()))),
+    ("format", Action::Cargo(&["fmt", "--all", "--check"])),
     // These workspaces are not built here, but a changed dependency must not break their lock files.
-    ("lock file", &["tree", "--locked", "--depth=0", "--manifest-path=benches/Cargo.toml"], None),
-    ("lock file", &["tree", "--locked", "--depth=0", "--manifest-path=fuzz/Cargo.toml"], None),
+    (
+        "lock file of the benchmarks",
+        Action::Cargo(&["tree", "--locked", "--depth=0", "--manifest-path=benches/Cargo.toml"]),
+    ),
+    (
+        "lock file of the fuzz targets",
+        Action::Cargo(&["tree", "--locked", "--depth=0", "--manifest-path=fuzz/Cargo.toml"]),
+    ),
     (
         "lints",
-        &["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"],
-        None,
-    ),
-    ("tests", &["test", "--workspace", "--all-features", "--no-fail-fast"], None),
-    (
-        "documentation",
-        &["doc", "--workspace", "--no-deps", "--all-features"],
-        Some(("RUSTDOCFLAGS", "-D warnings")),
-    ),
-    ("first run", &["run", "--quiet", "--example", "quickstart"], None),
-    ("example", &["run", "--quiet", "--example", "stream_text"], None),
-    ("example", &["run", "--quiet", "--example", "resume"], None),
-    ("example", &["run", "--quiet", "--example", "history"], None),
-    ("example", &["run", "--quiet", "--example", "chat"], None),
-    ("example", &["run", "--quiet", "--example", "observe"], None),
-    ("example", &["run", "--quiet", "--example", "guard"], None),
-    ("example", &["run", "--quiet", "--example", "steer"], None),
-    ("example", &["run", "--quiet", "--example", "calculator"], None),
-    ("example", &["run", "--quiet", "-p", "tests-e2e", "--example", "rmcp_server"], None),
-    ("example", &["run", "--quiet", "--example", "structured"], None),
-    ("example", &["run", "--quiet", "--example", "doctor"], None),
-    (
-        "example",
-        // With the features that the tests have built.
-        &[
-            "run",
-            "--quiet",
-            "-p",
-            "claude-agent-store",
+        Action::Cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
             "--all-features",
-            "--example",
-            "approve_later",
-        ],
-        None,
+            "--",
+            "-D",
+            "warnings",
+        ]),
     ),
+    ("build of the tests", Action::Call(|run| run.programs().map(|_| StepOutcome::Passed))),
+    ("tests", Action::Call(tests)),
+    ("documentation", Action::Call(|_| documentation())),
+    ("examples", Action::Call(examples::run)),
+    ("sessions that move", Action::Call(examples::sessions_move)),
+    ("unit tests in a bare environment", Action::Call(|run| bare::run(run.programs()?))),
+    ("project outside the workspace", Action::Call(|_| outside::passes().map(Into::into))),
+    ("macOS", Action::Call(|_| platforms::check("aarch64-apple-darwin"))),
+    ("Windows", Action::Call(|_| platforms::check("x86_64-pc-windows-gnu"))),
+    ("oldest supported Rust", Action::Call(|_| platforms::check_minimum_rust())),
+    ("packages", Action::Call(|_| packages::check().map(Into::into))),
+    ("public API", Action::Call(|run| api::is_as_listed(&run.program).map(Into::into))),
 ];
 
-/// Installs what the tests need and runs all steps, until one fails.
-pub(crate) fn run() -> Outcome {
-    // Determined before the steps rebuild this program: a replaced executable has no path.
-    let program = env::current_exe()?;
-    // Installed first, so that a missing npm is reported before minutes of building.
-    let cli = installed();
-    if let Err(error) = &cli {
-        println!("some tests on the real CLI and the official SDKs cannot run: {error}");
-        if is_ci() {
-            return Ok(ExitCode::FAILURE);
-        }
+/// Runs the steps with these names, or all, until one fails. Prints how long each took, also after a failure.
+pub(crate) fn run(names: &[String]) -> Outcome {
+    if let Some(name) = names.iter().find(|name| STEPS.iter().all(|step| step.0 != **name)) {
+        let known: Vec<&str> = STEPS.iter().map(|step| step.0).collect();
+        return Err(format!("unknown step: \"{name}\"; help: use {}", known.join(", ")).into());
     }
-    for (name, arguments, variable) in STEPS {
-        println!("== {name}: cargo {}", arguments.join(" "));
-        let mut cargo = Command::new(env!("CARGO"));
-        // Steps must not wait for input.
-        cargo.args(*arguments).envs(variable.iter().copied()).stdin(Stdio::null());
+    let mut run = Run::new()?;
+    let mut timings: Vec<Timing> = Vec::new();
+    for (name, action) in STEPS {
+        if !names.is_empty() && !names.iter().any(|given| given == name) {
+            continue;
+        }
+        println!("== {name}");
         let began = Instant::now();
-        if !cargo.status()?.success() {
-            println!("== {name} failed");
-            return Ok(ExitCode::FAILURE);
+        let outcome = perform(action, &mut run).unwrap_or_else(|error| {
+            println!("error: {error}");
+            StepOutcome::Failed
+        });
+        let (took, parts) = (began.elapsed(), std::mem::take(&mut run.parts));
+        timings.push(Timing { name, took, parts, outcome: in_ci(outcome) });
+        if timings.last().is_some_and(|last| last.outcome == StepOutcome::Failed) {
+            break;
         }
-        println!("== {name} took {} s", began.elapsed().as_secs());
     }
-    if !sessions_move()? {
-        println!("== example failed");
-        return Ok(ExitCode::FAILURE);
-    }
-    if !unit_tests_need_nothing()? {
-        return Ok(ExitCode::FAILURE);
-    }
-    println!("== a project outside the workspace: snippets, examples, applications");
-    if !outside::passes()? {
-        println!("== the project outside the workspace failed");
-        return Ok(ExitCode::FAILURE);
-    }
-    let all_platforms = match platforms::check()? {
-        PlatformsOutcome::Passed => true,
-        PlatformsOutcome::Skipped if !is_ci() => false,
-        PlatformsOutcome::Skipped | PlatformsOutcome::Failed => return Ok(ExitCode::FAILURE),
-    };
-    let all_packages = match packages::check()? {
-        PackagesOutcome::Passed => true,
-        // Nothing installs cargo-deny, also in CI; a test checks licences and sources without it.
-        PackagesOutcome::Skipped => false,
-        PackagesOutcome::Failed => return Ok(ExitCode::FAILURE),
-    };
-    println!("== public API: cargo xtask api, compared");
-    if !api::is_as_listed(&program)? {
-        println!("== public API failed");
-        return Ok(ExitCode::FAILURE);
-    }
-    match cli {
-        Ok(versions) if all_platforms && all_packages => {
-            println!("== all passed, on claude {versions}");
-        }
-        _ => println!("== all checks that could run passed; the checks named above were SKIPPED"),
-    }
-    Ok(ExitCode::SUCCESS)
+    print!("{}", timing::table(&timings));
+    let failed = timings.iter().any(|timing| timing.outcome == StepOutcome::Failed);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Runs the example `move_session` on every store, and returns whether the second machine knows what the first one
-/// was told.
-fn sessions_move() -> Result<bool, Box<dyn Error>> {
-    if !session_moves(&[])? {
-        return Ok(false);
-    }
-    #[cfg(target_os = "linux")]
-    if !postgres::is_skipped() {
-        let server = postgres::Server::start()?;
-        let url = server.url_with_password(server.port());
-        if !session_moves(&["--postgres", &url])? {
-            return Ok(false);
+fn perform(action: &Action, run: &mut Run) -> StepResult {
+    match action {
+        Action::Cargo(arguments) => {
+            println!("cargo {}", arguments.join(" "));
+            Ok(cargo(arguments).status()?.success().into())
         }
+        Action::Call(function) => function(run),
     }
-    #[cfg(target_os = "linux")]
-    if !s3::is_skipped() {
-        let server = s3::Server::start()?;
-        return session_moves(&["--s3", &s3::url(server.port(), "move-session")]);
-    }
-    Ok(true)
 }
 
-fn session_moves(arguments: &[&str]) -> Result<bool, Box<dyn Error>> {
-    println!("== example: move_session {}", arguments.first().unwrap_or(&""));
+/// Returns cargo with these arguments, in the workspace and without input: steps must not wait for it.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "-p", "claude-agent-store", "--all-features"]);
-    cargo.args(["--example", "move_session", "--"]).args(arguments).stdin(Stdio::null());
-    #[cfg(target_os = "linux")]
-    cargo.env("AWS_ACCESS_KEY_ID", s3::ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", s3::SECRET_KEY);
-    let output = cargo.stderr(Stdio::inherit()).output()?;
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    print!("{stdout}");
-    Ok(output.status.success() && stdout.contains("second machine: It was 42."))
+    cargo.args(arguments).current_dir(root()).stdin(Stdio::null());
+    cargo
 }
 
-/// Returns whether this is CI, where skipped checks are failures, and prints a note.
-fn is_ci() -> bool {
-    let is_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
-    if is_ci {
-        println!("this is a failure in CI");
+/// Makes a skipped step a failure in CI.
+fn in_ci(outcome: StepOutcome) -> StepOutcome {
+    match outcome {
+        StepOutcome::Skipped(reason) => {
+            println!("skipped: {reason}");
+            if env::var_os("CI").is_none_or(|value| value.is_empty()) {
+                return StepOutcome::Skipped(reason);
+            }
+            println!("this is a failure in CI");
+            StepOutcome::Failed
+        }
+        other => other,
     }
-    is_ci
+}
+
+/// Installs everything that the tests compare the project with.
+fn installed() -> StepOutcome {
+    let install = || -> Result<(), InstallError> {
+        for version in real_cli::pinned_versions() {
+            println!("claude {}", real_cli::install_version(&version)?.version);
+        }
+        for source in Source::ALL {
+            official::names(source)?;
+        }
+        Ok(())
+    };
+    match install() {
+        Ok(()) => StepOutcome::Passed,
+        Err(error) => StepOutcome::Skipped(format!(
+            "some tests on the real CLI and the official SDKs cannot run: {error}"
+        )),
+    }
+}
+
+fn tests(run: &mut Run) -> StepResult {
+    let programs = run.programs()?;
+    let mut command = cargo(&programs::TESTS);
+    if env::var_os("RUST_TEST_THREADS").is_none() {
+        // Many tests wait: for servers, for the ends of processes, for timeouts.
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        command.env("RUST_TEST_THREADS", (2 * cores).to_string());
+    }
+    let (passed, parts) = timing::timed_tests(command.arg("--no-fail-fast"), programs)?;
+    run.parts = parts;
+    Ok(passed.into())
+}
+
+fn documentation() -> StepResult {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
+    Ok(command.env("RUSTDOCFLAGS", "-D warnings").status()?.success().into())
 }
 
 /// Runs only the unit tests, in a bare environment.
 pub(crate) fn bare() -> Outcome {
-    Ok(if unit_tests_need_nothing()? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Returns whether the unit tests pass without a CLI, network, home directory and environment variables.
-fn unit_tests_need_nothing() -> Result<bool, Box<dyn Error>> {
-    println!("== unit tests without CLI, network, home directory and environment variables");
-    match bare::run()? {
-        BareOutcome::Passed => Ok(true),
-        BareOutcome::WithNetwork(reason) => {
-            println!(
-                "== all passed, but with network access, which could not be removed: {reason}"
-            );
-            Ok(true)
-        }
-        BareOutcome::Failed => {
-            println!("== unit tests failed in the bare environment");
-            Ok(false)
-        }
-    }
-}
-
-/// Installs everything that the tests compare the project with, and returns the versions of the CLI.
-fn installed() -> Result<String, InstallError> {
-    let versions = real_cli::pinned_versions();
-    for version in &versions {
-        real_cli::install_version(version)?;
-    }
-    for source in Source::ALL {
-        official::names(source)?;
-    }
-    Ok(versions.join(" and "))
+    let outcome = bare::run(Run::new()?.programs()?)?;
+    Ok(if outcome == StepOutcome::Passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -130,7 +130,7 @@ fn corpus(_rounds: usize) -> Rounds {
     let file = tempfile::NamedTempFile::new()?;
     let test = "session_recorded::the_trace_of_every_recording_can_be_written";
     let status = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "-p", "claude-wire", "--test", "it", "--", "--exact", test])
+        .args(["test", "--quiet", "-p", "claude-agent-core", "--test", "it", "--", "--exact", test])
         .env("CLAUDE_WIRE_TRACES", file.path())
         .status()?;
     if !status.success() {

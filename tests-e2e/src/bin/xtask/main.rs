@@ -10,6 +10,7 @@ mod bench_history;
 #[cfg(target_os = "linux")]
 mod bench_stores;
 mod checks;
+mod examples;
 #[cfg(unix)]
 mod golden;
 mod long;
@@ -17,15 +18,20 @@ mod outside;
 mod packages;
 mod parity;
 mod platforms;
+mod programs;
 mod prove;
+mod setup;
 mod simulate;
 mod tables;
+mod timing;
 mod transcripts;
+mod update_cli;
 mod versions;
 
 use std::env;
 use std::error::Error;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -36,7 +42,8 @@ use tests_e2e::scenario::{RealCli, SCENARIOS, Scenario};
 use tests_e2e::{corpus, scrub};
 
 const USAGE: &str = "\
-cargo xtask test              everything: format, lints, tests, documentation, the first run
+cargo xtask test [steps…]     everything: installs what is needed, then format, lints, tests, documentation,
+                              examples, platforms, packages; prints the seconds of each step
 cargo xtask bare              run the unit tests without CLI, network, home directory and environment variables
 cargo xtask cli               install the pinned CLI and print its version
 cargo xtask record [names…]   run scenarios on the real CLI and store the recordings
@@ -62,6 +69,8 @@ cargo xtask bench compile     measure the compile time of programs that use the 
 cargo xtask prove [areas…]    repeat the experiments of docs/proofs.md on the real CLI and count the results
 cargo xtask cli-versions VERSIONS…
                               run released CLIs and print the table of docs/cli-versions.md
+cargo xtask update-cli VERSION
+                              pin a newer CLI, compare it with the pinned one, and print what is left to do
 cargo xtask golden [parts…]   compare golden traces with the stored hashes: corpus, seeds, faults
                               (--update stores new hashes; --dump DIR writes the traces)
 cargo xtask parity            store the names that the pinned official SDKs publish, and add derived rows
@@ -73,7 +82,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         _ if api::is_rustdoc() => api::rustdoc(),
-        Some((command, [])) if command == "test" => checks::run(),
+        Some((command, steps)) if command == "test" => checks::run(steps),
         Some((command, [])) if command == "bare" => checks::bare(),
         Some((command, [])) if command == "cli" => install().map(|_| ExitCode::SUCCESS),
         Some((command, names)) if command == "record" => record(names),
@@ -103,6 +112,7 @@ fn main() -> ExitCode {
         Some((command, areas)) if command == "prove" => prove::run(areas),
         Some((command, [])) if command == "parity" => parity::store(),
         Some((command, versions)) if command == "cli-versions" => versions::run(versions),
+        Some((command, [version])) if command == "update-cli" => update_cli::run(version),
         Some((command, [])) if command == "scenarios" => {
             list();
             Ok(ExitCode::SUCCESS)
@@ -139,7 +149,8 @@ fn record(names: &[String]) -> Outcome {
 fn drift(names: &[String]) -> Outcome {
     let cli = install()?;
     let scenarios = choose(names)?;
-    let stored = corpus::directory(&cli.version);
+    let stored = stored_recordings(&cli.version)?;
+    println!("compared with {}", stored.display());
     let fresh = tempfile::tempdir()?;
     let failed = record_all(cli, &scenarios, fresh.path())?;
     let differences = shapes(&stored, &scenarios).differences(&shapes(fresh.path(), &scenarios));
@@ -148,6 +159,25 @@ fn drift(names: &[String]) -> Outcome {
     }
     println!("{} differences", differences.len());
     Ok(if differences.is_empty() { failed } else { ExitCode::FAILURE })
+}
+
+/// Returns the recordings of a version; those that are stored for another one if it was not recorded yet.
+fn stored_recordings(version: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let directory = corpus::directory(version);
+    if directory.is_dir() {
+        return Ok(directory);
+    }
+    let all = directory.parent().ok_or("a version has a directory")?;
+    let mut others = Vec::new();
+    for entry in fs::read_dir(all)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && name.starts_with(|first: char| first.is_ascii_digit()) {
+            others.push(path);
+        }
+    }
+    // Only one is kept.
+    others.pop().ok_or_else(|| "there are no recordings".into())
 }
 
 /// Returns the scenarios with these names, or all.

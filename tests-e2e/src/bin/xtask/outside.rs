@@ -52,6 +52,8 @@ pub(crate) fn passes() -> Result<bool, Box<dyn Error>> {
         .args(["test", "--quiet", "--workspace", "--all-targets"])
         .arg("--target-dir")
         .arg(root().join("target/outside"))
+        // Like the packages, whose dependencies are in the same directory.
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .current_dir(project.path())
         .stdin(Stdio::null())
         .status()?;

@@ -3,69 +3,54 @@
 use std::error::Error;
 use std::process::{Command, Stdio};
 
+use tests_e2e::public_api::CRATES;
 use tests_e2e::workspace::root;
 
-/// A target for each platform.
-const TARGETS: [(&str, &str); 2] =
-    [("macOS", "aarch64-apple-darwin"), ("Windows", "x86_64-pc-windows-gnu")];
+use super::checks::{StepOutcome, StepResult, cargo};
 
 /// The oldest supported Rust.
 const MINIMUM_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// The outcome of the checks.
-pub(crate) enum PlatformsOutcome {
-    /// All passed.
-    Passed,
-    /// Some could not run, and those that could passed.
-    Skipped,
-    /// One failed and printed the reason.
-    Failed,
+/// Installs a target and type-checks the crates for it, without warnings.
+pub(crate) fn check(target: &str) -> StepResult {
+    if !is_installed(target)? && !rustup(&["target", "add", target]) {
+        return Ok(StepOutcome::Skipped(format!("`rustup target add {target}` failed")));
+    }
+    let mut command = cargo(&["check", "--all-features", "--target", target]);
+    command.args(["-p", "claude-wire", "-p", "claude-agent-core", "-p", "claude-agent-kit"]);
+    Ok(command.env("RUSTFLAGS", "-D warnings").status()?.success().into())
 }
 
-/// Installs each target and the oldest supported Rust, type-checks the crates for the targets
-/// without warnings, and runs the unit tests with that Rust.
-pub(crate) fn check() -> Result<PlatformsOutcome, Box<dyn Error>> {
-    let mut outcome = PlatformsOutcome::Passed;
-    for (platform, target) in TARGETS {
-        if !is_installed(target)? && !rustup(&["target", "add", target]) {
-            println!("== {platform}: SKIPPED, `rustup target add {target}` failed");
-            outcome = PlatformsOutcome::Skipped;
-            continue;
-        }
-        println!("== {platform}: cargo check --target {target}");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo
-            .args(["check", "--all-features", "--target", target])
-            .args(["-p", "claude-wire", "-p", "claude-agent-kit"])
-            .env("RUSTFLAGS", "-D warnings");
-        if !passes(cargo)? {
-            println!("== {platform} failed");
-            return Ok(PlatformsOutcome::Failed);
-        }
-    }
-    // rustup's cargo, because the current one belongs to a specific toolchain.
+/// Installs the oldest supported Rust, type-checks the published crates and the examples with it, and runs the tests
+/// of the pure crates.
+pub(crate) fn check_minimum_rust() -> StepResult {
     if !rustup(&["toolchain", "install", MINIMUM_RUST, "--profile", "minimal", "--no-self-update"])
     {
-        println!("== Rust {MINIMUM_RUST}: SKIPPED, `rustup toolchain install` failed");
-        return Ok(PlatformsOutcome::Skipped);
+        let command = format!("rustup toolchain install {MINIMUM_RUST}");
+        return Ok(StepOutcome::Skipped(format!("`{command}` failed")));
     }
-    println!("== Rust {MINIMUM_RUST}: unit tests");
-    let mut cargo = Command::new("rustup");
-    cargo
-        .args(["run", MINIMUM_RUST, "cargo", "test", "--quiet", "--all-features"])
-        .args(["-p", "claude-wire", "-p", "claude-agent-kit", "-p", "claude-agent-store"])
-        .args(["--lib", "--test", "it"])
-        // A separate directory, so that the compilers do not discard each other's output.
-        .args(["--target-dir", "target/minimum-rust"]);
-    if !passes(cargo)? {
-        println!("== Rust {MINIMUM_RUST} failed");
-        return Ok(PlatformsOutcome::Failed);
+    let crates: Vec<&str> = CRATES.iter().flat_map(|name| ["-p", name]).collect();
+    let commands: [(&str, &[&str]); 4] = [
+        ("check", &[&["--all-features"], &crates[..]].concat()),
+        // With the features that the README names.
+        ("check", &["-p", "examples", "--examples"]),
+        ("test", &["--quiet", "-p", "claude-wire", "--lib", "--test", "it"]),
+        ("test", &["--quiet", "-p", "claude-agent-core", "--lib", "--test", "it"]),
+    ];
+    for (command, arguments) in commands {
+        println!("Rust {MINIMUM_RUST}: cargo {command} {}", arguments.join(" "));
+        // rustup's cargo, because the current one belongs to a specific toolchain.
+        let mut cargo = Command::new("rustup");
+        cargo.args(["run", MINIMUM_RUST, "cargo", command]).args(arguments);
+        // A separate directory, so that the compilers do not discard each other's output. Debug information is
+        // never read.
+        cargo.args(["--target-dir", "target/minimum-rust"]).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        cargo.current_dir(root()).stdin(Stdio::null());
+        if !cargo.status()?.success() {
+            return Ok(StepOutcome::Failed);
+        }
     }
-    Ok(outcome)
-}
-
-fn passes(mut command: Command) -> Result<bool, Box<dyn Error>> {
-    Ok(command.current_dir(root()).stdin(Stdio::null()).status()?.success())
+    Ok(StepOutcome::Passed)
 }
 
 /// Runs rustup. Returns `false` if it fails or is not installed.

@@ -8,11 +8,15 @@ use std::process::ExitCode;
 use claude_agent_testkit::mock_api::Script;
 use claude_agent_testkit::recording::today;
 use tests_e2e::harness::Harness;
+#[cfg(unix)]
+use tests_e2e::prove::lost_sessions;
 #[cfg(target_os = "linux")]
 use tests_e2e::prove::server_faults::{self, Played, ServerKind};
 use tests_e2e::prove::{
-    AREAS, Area, Load, approval_seeds, approvals, deferred, killed_hosts, stores,
+    AREAS, Area, Load, approval_seeds, approvals, continuations, deferred, killed_hosts, stores,
+    two_hosts,
 };
+use tests_e2e::real_cli;
 #[cfg(target_os = "linux")]
 use tests_servers::postgres::Server;
 
@@ -113,6 +117,65 @@ async fn prove_killed_hosts(
     Ok((true, figures))
 }
 
+/// Plays the losses in turn, on each of the pinned CLIs.
+async fn prove_two_hosts(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
+    let (mut figures, mut violations) = (Vec::new(), 0);
+    for version in real_cli::pinned_versions() {
+        let cli = real_cli::install_version(&version)?;
+        let play = async |seed: u64| {
+            let harness = Harness::real(Script::new(), &cli).await?;
+            two_hosts::count(&harness, two_hosts::loss(seed), seed).await
+        };
+        let mut total = two_hosts::Count::default();
+        for seed in (0..area.repetitions as u64).step_by(4) {
+            // At once: most of the time is spent waiting.
+            let counts = tokio::join!(play(seed), play(seed + 1), play(seed + 2), play(seed + 3));
+            for count in [counts.0, counts.1, counts.2, counts.3] {
+                match count {
+                    Ok(count) => total.add(&count),
+                    Err(violation) => {
+                        println!("{version}, from seed {seed}: {violation}");
+                        violations += 1;
+                    }
+                }
+            }
+            println!("{version}, up to seed {}: {total}", seed + 3);
+        }
+        figures.push(format!("{version}: {total}"));
+    }
+    Ok((violations == 0, format!("{violations} violations; {}", figures.join("; "))))
+}
+
+/// Continues conversations on the oldest CLI with approvals, a later and the newest one.
+async fn prove_continuations(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
+    let (mut figures, mut holds) = (Vec::new(), true);
+    let newest = real_cli::pinned_version();
+    for version in continuations::VERSIONS.into_iter().chain([newest.as_str()]) {
+        let cli = real_cli::install_version(version)?;
+        for kind in continuations::KINDS {
+            let play = async || {
+                let harness = Harness::real(Script::new(), &cli).await?.with_tools();
+                continuations::play(&harness, kind).await
+            };
+            let mut held = 0;
+            for _ in (0..area.repetitions).step_by(4) {
+                // At once: most of the time is spent waiting.
+                let played = tokio::join!(play(), play(), play(), play());
+                for outcome in [played.0, played.1, played.2, played.3] {
+                    match outcome {
+                        Ok(()) => held += 1,
+                        Err(violation) => println!("{version}, {kind:?}: {violation}"),
+                    }
+                }
+            }
+            holds &= held == area.repetitions;
+            println!("{version}, {kind:?}: {held} of {}", area.repetitions);
+            figures.push(format!("{version}, {kind:?}: {held} of {}", area.repetitions));
+        }
+    }
+    Ok((holds, figures.join("; ")))
+}
+
 async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
     let cli = install()?;
     match area.name {
@@ -152,6 +215,18 @@ async fn prove(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
             }
             Ok((true, figures.join("; ")))
         }
+        #[cfg(unix)]
+        "lost-sessions" => {
+            let harness = Harness::real(Script::new(), &cli).await?;
+            let (host, mut total) = (host()?, lost_sessions::Count::default());
+            for done in 1..=area.repetitions {
+                total.add(&lost_sessions::count(&harness, &host).await?);
+                println!("{done} of {}: {total}", area.repetitions);
+            }
+            Ok((total.holds(), total.to_string()))
+        }
+        "two-hosts" => prove_two_hosts(area).await,
+        "continuations" => prove_continuations(area).await,
         other => Err(format!("no experiment for area \"{other}\"").into()),
     }
 }

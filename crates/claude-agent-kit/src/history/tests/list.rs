@@ -118,6 +118,70 @@ async fn a_directory_has_its_own_sessions_and_not_those_of_a_similar_name() {
     assert_eq!(list(&one).await.len(), 2);
 }
 
+/// Writes the files of a repository with one worktree.
+fn worktree(main: &Path, tree: &Path) {
+    let admin = main.join(".git/worktrees/tree");
+    fs::create_dir_all(&admin).unwrap();
+    fs::create_dir_all(tree).unwrap();
+    fs::write(admin.join("gitdir"), format!("{}\n", tree.join(".git").display())).unwrap();
+    fs::write(admin.join("commondir"), "../..\n").unwrap();
+    fs::write(tree.join(".git"), format!("gitdir: {}\n", admin.display())).unwrap();
+}
+
+#[test]
+fn a_repository_is_that_of_a_directory_only_if_it_names_the_directory() {
+    let fixture = Fixture::new();
+    let (main, tree) = (fixture.work().join("main"), fixture.work().join("tree"));
+    worktree(&main, &tree);
+    assert_eq!(main_worktree(&main), Some(main.clone()));
+    assert_eq!(main_worktree(&tree.join("src")), Some(main.clone()));
+    let hostile = fixture.work().join("hostile");
+    let own = hostile.join("admin");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("gitdir"), hostile.join(".git").to_str().unwrap()).unwrap();
+    fs::write(own.join("commondir"), main.join(".git").to_str().unwrap()).unwrap();
+    let git = main.join(".git");
+    for named in [git.clone(), git.join("worktrees/tree"), git.join("worktrees"), own] {
+        fs::write(hostile.join(".git"), format!("gitdir: {}\n", named.display())).unwrap();
+        assert_eq!(main_worktree(&hostile), None, "{}", named.display());
+    }
+    // A directory that shares the files of another one.
+    fs::remove_file(hostile.join(".git")).unwrap();
+    fs::create_dir(hostile.join(".git")).unwrap();
+    fs::write(hostile.join(".git/commondir"), git.to_str().unwrap()).unwrap();
+    assert_eq!(main_worktree(&hostile), Some(hostile.clone()));
+    #[cfg(unix)]
+    {
+        fs::remove_dir_all(hostile.join(".git")).unwrap();
+        std::os::unix::fs::symlink(&git, hostile.join(".git")).unwrap();
+        assert_eq!(main_worktree(&hostile), None);
+    }
+}
+
+#[tokio::test]
+async fn sessions_of_a_directory_that_a_repository_claims_are_not_listed() {
+    let fixture = Fixture::new();
+    let (victim, hostile) = (fixture.work().join("victim"), fixture.work().join("hostile"));
+    fs::create_dir_all(victim.join(".git")).unwrap();
+    let admin = hostile.join(".git/worktrees/x");
+    fs::create_dir_all(&admin).unwrap();
+    fs::write(admin.join("gitdir"), victim.join(".git").to_str().unwrap()).unwrap();
+    fs::write(admin.join("commondir"), "../..").unwrap();
+    let lines = text(&[prompt("u1", None, "Hi", &victim)]);
+    fs::write(fixture.folder(&victim).join(format!("{}.jsonl", id(1))), lines).unwrap();
+    let listed = async |directory: &Path| {
+        let history = fixture.history.for_directory(directory);
+        ids(&history.list(ListFilter::new()).await.unwrap())
+    };
+    assert_eq!(listed(&victim).await, [id(1)]);
+    assert!(listed(&hostile).await.is_empty());
+    // Nor those of a repository that a file names.
+    fs::remove_dir_all(hostile.join(".git")).unwrap();
+    let named = victim.join(".git");
+    fs::write(hostile.join(".git"), format!("gitdir: {}\n", named.display())).unwrap();
+    assert!(listed(&hostile).await.is_empty());
+}
+
 #[tokio::test]
 async fn worktrees_of_a_repository_are_listed_together() {
     let fixture = Fixture::new();

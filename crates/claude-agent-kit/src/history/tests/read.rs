@@ -201,6 +201,7 @@ async fn file_that_is_cut_while_it_is_read_is_an_error_per_message() {
         let error = messages.next().await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::HistoryIo);
         assert!(error.to_string().contains("was rewritten while it was read"), "{error}");
+        assert!(error.is_retryable(), "{error}");
     }
     assert!(messages.next().await.is_none());
 }
@@ -266,4 +267,25 @@ async fn entries_larger_than_a_batch_are_read_one_by_one() {
     assert_eq!(texts(messages).await, expected);
     let last = fixture.history.last_messages(&id(1), 3, MessageFilter::default()).await.unwrap();
     assert_eq!(last.len(), 3);
+}
+
+#[test]
+fn nothing_is_chosen_for_a_caller_that_is_gone() {
+    let fixture = Fixture::new();
+    let path = fixture.write(1, &conversation(3, &fixture.work()));
+    let mut index = Index::new();
+    index.feed(&fs::read(&path).unwrap());
+    let located = project::Located { id: id(1), path: path.clone() };
+    let flag = CancelFlag::default();
+    let count = |tree: &Tree<'_>| tree.message_list(MessageFilter::default()).len();
+    assert!(flag.choose(&index, count).unwrap() > 0);
+    drop(CancelGuard(flag.clone()));
+    let chosen = std::cell::Cell::new(usize::MAX);
+    let error = flag.choose(&index, |tree| chosen.set(count(tree))).unwrap_err();
+    assert_eq!(error.to_string(), "the call was cancelled");
+    assert_eq!(chosen.get(), 0);
+    let error = fork::fork(&located, &ForkOptions::new(), &flag).unwrap_err();
+    assert_eq!(error.to_string(), "the call was cancelled");
+    let files = fs::read_dir(path.parent().unwrap()).unwrap();
+    assert_eq!(files.count(), 1);
 }

@@ -14,6 +14,7 @@ async fn assert_refused(history: &History, session: &SessionId) {
     let refused = |error: Error| {
         assert_eq!(error.kind(), ErrorKind::HistoryIo, "{error}");
         assert!(error.to_string().contains("not a regular file"), "{error}");
+        assert!(!error.is_retryable(), "{error}");
     };
     refused(history.info(session).await.unwrap_err());
     refused(history.messages(session, filter).await.unwrap_err());

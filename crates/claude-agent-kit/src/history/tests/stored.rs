@@ -336,3 +336,23 @@ async fn a_call_can_be_repeated_after_a_failure_of_the_store() {
     let transcript = stored.open(&id(1)).await.unwrap();
     assert_eq!(transcript.entries().unwrap().len(), 4);
 }
+
+#[test]
+fn a_store_on_a_runtime_without_timers_is_an_error() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let stored = StoreFixture::new(FaultyStore::default()).stored();
+    runtime.block_on(async {
+        for error in [
+            stored.list(ListFilter::new()).await.unwrap_err(),
+            stored.info(&id(1)).await.unwrap_err(),
+            stored.messages(&id(1), MessageFilter::default()).await.unwrap_err(),
+            stored.subagents(&id(1)).await.unwrap_err(),
+            stored.rename(&id(1), "t").await.unwrap_err(),
+            stored.fork(&id(1), ForkOptions::new()).await.unwrap_err(),
+            stored.delete(&id(1)).await.unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::NoRuntime, "{error}");
+            assert!(error.to_string().contains("has no timers"), "{error}");
+        }
+    });
+}

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use claude_agent_core::session::Event;
 use claude_wire::control::{HostRequest, McpMessage};
-use claude_wire::session::Event;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ErrorCode, ListToolsResult, PaginatedRequestParams,
 };

@@ -9,8 +9,9 @@ use claude_wire::launch::{
 };
 use claude_wire::settings::SystemPromptBase;
 use claude_wire::settings::{
-    DebugLog, EnvironmentPolicy, PluginDelivery, Sandbox, SandboxCredential, SandboxCredentials,
-    SandboxFilesystem, SandboxNetwork, SandboxRipgrep, SandboxTls, SettingsSource, ThinkingDisplay,
+    DebugLog, EnvironmentPolicy, McpDelivery, PluginDelivery, Sandbox, SandboxCredential,
+    SandboxCredentials, SandboxFilesystem, SandboxNetwork, SandboxRipgrep, SandboxTls,
+    SettingsSource, ThinkingDisplay,
 };
 use serde::de::DeserializeOwned;
 
@@ -63,12 +64,20 @@ fn optional<T: Take>(node: &Node, name: &str) -> Taken<Option<T>> {
     }
 }
 
-/// Reads a wire type, of which every key must be known.
-fn typed<T: DeserializeOwned>(node: &Node, known: &[&str]) -> Taken<T> {
+/// Reads a wire type, of which every key must be known. `name` is the name of the table in texts.
+fn typed<T: DeserializeOwned>(
+    node: &Node,
+    name: &str,
+    known: &[&str],
+    required: &[&str],
+) -> Taken<T> {
     check_keys(node, known)?;
+    if let Some(key) = required.iter().find(|key| node.get(key).is_none()) {
+        return Err(node.wrong(&format!("{name}: missing key {key:?}")));
+    }
     // The error of the decoder would contain values.
     serde_json::from_str(&node.json()?.to_string())
-        .map_err(|_| node.wrong("a value has the wrong type, or a required key is missing"))
+        .map_err(|_| node.wrong(&format!("{name}: a value has the wrong type")))
 }
 
 impl Take for SystemPromptBase {
@@ -199,7 +208,9 @@ impl Take for Agents {
         let mut agents = Self::default();
         each(table(node, Self::EXPECTED)?, &mut |entry| {
             table(&entry.node, Json::EXPECTED)?;
-            agents.set(&entry.name, typed(&entry.node, AgentDefinition::FIELDS)?);
+            let (name, required) = (format!("agent {:?}", entry.name), ["description", "prompt"]);
+            let agent = typed(&entry.node, &name, AgentDefinition::FIELDS, &required)?;
+            agents.set(&entry.name, agent);
             Ok(())
         })?;
         Ok(agents)
@@ -246,6 +257,9 @@ macro_rules! of_words {
 }
 
 of_words! {
+    McpDelivery: "`automatic`, `arguments` or `handshake`" {
+        "automatic" => Automatic, "arguments" => Arguments, "handshake" => Handshake
+    },
     PluginDelivery: "`arguments` or `handshake`" {
         "arguments" => Arguments, "handshake" => Handshake
     },
@@ -390,7 +404,7 @@ impl Take for Sandbox {
                 None => Ok(()),
             }
         })?;
-        typed(node, Self::FIELDS)
+        typed(node, "sandbox", Self::FIELDS, &[])
     }
 }
 

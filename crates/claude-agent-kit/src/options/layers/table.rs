@@ -219,6 +219,8 @@ pub(crate) const TABLE: &[Row] = table! {
     Highest limits.running_callbacks = host.running_callbacks;
     Highest limits.waiting_callbacks = host.waiting_callbacks;
     Highest mcp = settings.mcp_servers;
+    // Not settable by a variable, which could make secrets readable.
+    Highest mcp_delivery = settings.mcp_delivery;
     Highest mcp_config_files = settings.mcp_config_files, "CLAUDE_MCP_CONFIG_FILES";
     Highest mcp_strict = settings.strict_mcp_config, "CLAUDE_MCP_STRICT";
     Highest limits.running_mcp_messages = host.callbacks.running_mcp;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use claude_wire::session::{GracePeriods, ShutdownStep};
+use claude_agent_core::session::{GracePeriods, ShutdownStep};
 
 use super::{Alarm, Ended, Process, Spec, Started};
 
@@ -110,6 +110,35 @@ fn pipes_and_exit_status_are_forwarded() {
     assert_eq!((out.as_str(), err.as_str()), ("hello", "warning\n"));
     assert_eq!(wait(&started.process).code(), Some(7));
     assert_eq!(started.process.exit_status().unwrap().code(), Some(7));
+}
+
+/// Waits until a process has exited, as a zombie or not.
+fn exits(pid: &str) {
+    eventually("the process has exited", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
+}
+
+#[test]
+fn process_that_ends_at_once_takes_its_descendants_along() {
+    // The first shell exits at SIGTERM and leaves its tool behind, the second one ignores it.
+    for (on_signal, signal) in [("exit 3", None), (":", Some(9))] {
+        let script = format!(
+            "trap '{on_signal}' TERM; setsid sh -c 'trap : TERM; sleep 300 & echo $$ $!; while :; do wait; done' & \
+             while :; do wait; done"
+        );
+        let mut started = start_with(&script, AN_HOUR);
+        let line = first_line(&mut started);
+        started.process.end_at_once();
+        // The usual grace periods do not replace the short one.
+        started.process.shut_down(ShutdownStep::CloseStdin);
+        let status = wait(&started.process);
+        assert_eq!(status.signal(), signal, "{status}");
+        for tool in line.split_whitespace() {
+            exits(tool);
+        }
+    }
 }
 
 #[test]

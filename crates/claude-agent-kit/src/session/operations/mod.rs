@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use claude_agent_core::session::Event;
 use claude_wire::Json;
 use claude_wire::control::HostRequest;
-use claude_wire::session::Event;
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 

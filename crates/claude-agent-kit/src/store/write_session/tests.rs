@@ -148,6 +148,7 @@ async fn a_folder_that_cannot_be_created_is_an_error() {
     fs::write(&folder, "").unwrap();
     let error = write_session(&store, &key(), &folder).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::HistoryIo);
+    assert!(!error.is_retryable(), "{error}");
 }
 
 #[cfg(unix)]
@@ -165,6 +166,10 @@ async fn links_are_not_followed() {
     }
 }
 
+fn unused() -> StoreError {
+    StoreError::new(StoreErrorKind::Rejected, "not used")
+}
+
 /// A store whose pages are always the same.
 struct Repeating;
 
@@ -174,7 +179,7 @@ impl SessionStore for Repeating {
     }
 
     fn append<'a>(&'a self, _: &'a SessionKey, _: Append<'a>) -> StoreFuture<'a, Appended> {
-        Box::pin(async { Err(out_of_order()) })
+        Box::pin(async { Err(unused()) })
     }
 
     fn load<'a>(&'a self, _: &'a SessionKey, _: Load<'a>) -> StoreFuture<'a, EntryPage> {
@@ -184,7 +189,7 @@ impl SessionStore for Repeating {
     }
 
     fn list<'a>(&'a self, _: &'a ProjectKey, _: List<'a>) -> StoreFuture<'a, SessionList> {
-        Box::pin(async { Err(out_of_order()) })
+        Box::pin(async { Err(unused()) })
     }
 
     fn subpaths<'a>(&'a self, _: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {

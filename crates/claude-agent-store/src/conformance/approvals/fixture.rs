@@ -81,6 +81,16 @@ impl Fixture {
             let list = ApprovalList::new(scope, filter).after(after.as_ref()).limit(limit);
             let page = self.host(1).list_approvals(list).await?;
             ensure!(page.approvals.len() <= limit.max(1), "a page exceeds its limit");
+            let foreign = page.approvals.iter().find(|approval| !list.contains(approval));
+            ensure!(
+                foreign.is_none(),
+                "a page has an approval that was not requested: {foreign:?}"
+            );
+            ensure!(
+                page.unreadable.is_empty(),
+                "an approval cannot be read: {:?}",
+                page.unreadable
+            );
             ensure!(!page.more || !page.approvals.is_empty(), "an empty page has a next one");
             after = page.approvals.last().map(ApprovalPosition::of);
             found.extend(page.approvals);
@@ -112,6 +122,14 @@ pub(super) fn decided(earlier: &Approval, by: &str) -> Approval {
     next["version"] = json!(earlier.version() + 1);
     next["decision"] = json!({ "by": by, "verdict": "deny", "message": "no" });
     next["decided_at_ms"] = json!(2_000);
+    serde_json::from_value(next).expect("an approval")
+}
+
+/// Returns the next version of an approval, for which no run waits.
+pub(super) fn parked(earlier: &Approval) -> Approval {
+    let mut next = serde_json::to_value(earlier).expect("an approval");
+    next["is_parked"] = json!(true);
+    next["version"] = json!(earlier.version() + 1);
     serde_json::from_value(next).expect("an approval")
 }
 

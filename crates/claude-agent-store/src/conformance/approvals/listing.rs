@@ -31,6 +31,10 @@ pub(super) async fn lists_have_the_approvals_with_their_status(fixture: Fixture)
     }
     let found = fixture.list(ApprovalFilter::Pending, 100).await?;
     expect("the pending approvals", &numbers(&found), &[0, 7])?;
+    for limit in [1, 2, 100] {
+        let found = fixture.list(ApprovalFilter::Open, limit).await?;
+        expect("the open approvals", &numbers(&found), &[0, 1, 2, 7, 8, 9])?;
+    }
     for at in 0..14 {
         let found = fixture.get(&approval_id(at)).await?.map(|found| found.status);
         expect("the status by ID", &found, &Some(STATUSES[at as usize % 7]))?;
@@ -61,7 +65,9 @@ pub(super) async fn approvals_are_listed_in_the_order_of_their_requests(
         let time = times[at as usize];
         fixture.insert(&approval(SCOPE, at, 1, time, ApprovalStatus::Pending, 1)).await?;
     }
-    for filter in [ApprovalFilter::Pending, ApprovalFilter::OpenOf(&session(1))] {
+    let session = session(1);
+    let filters = [ApprovalFilter::Pending, ApprovalFilter::OpenOf(&session), ApprovalFilter::Open];
+    for filter in filters {
         for limit in [1, 3, 8, 100, usize::MAX] {
             let found = fixture.list(filter, limit).await?;
             expect("the approvals", &numbers(&found), &[0, 1, 2, 3, 4, 5, 6, 7])?;
@@ -83,7 +89,9 @@ pub(super) async fn pages_continue_between_requests_of_the_same_time(fixture: Fi
         fixture.insert(&approval(SCOPE, at, 1, time, ApprovalStatus::Pending, 1)).await?;
     }
     let expected: Vec<u32> = (0..25).collect();
-    for filter in [ApprovalFilter::Pending, ApprovalFilter::OpenOf(&session(1))] {
+    let session = session(1);
+    let filters = [ApprovalFilter::Pending, ApprovalFilter::OpenOf(&session), ApprovalFilter::Open];
+    for filter in filters {
         for limit in [1, 2, 7, 10, 24, 25, 26] {
             let found = fixture.list(filter, limit).await?;
             expect(&format!("the pages of {limit}"), &numbers(&found), &expected)?;

@@ -5,6 +5,7 @@ mod content;
 mod fencing;
 mod fixture;
 mod listing;
+mod retention;
 mod versions;
 mod waiting;
 
@@ -51,5 +52,11 @@ checks! {
         change_by_another_host_ends_the_wait,
         wait_for_a_known_change_ends,
         dropped_wait_has_no_effect,
+        decision_by_another_host_makes_a_conversation_resumable,
+    }
+    retention {
+        closed_approvals_are_deleted_by_the_time_of_their_request,
+        approvals_of_one_session_are_deleted,
+        retention_keeps_approvals_that_can_be_used,
     }
 }

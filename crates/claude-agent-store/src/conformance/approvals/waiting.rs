@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::approval::{Approval, ApprovalWrite, Approvals};
+use claude_agent_kit::approval::{Approval, ApprovalStatus, ApprovalWrite, Approvals, Decision};
 use tokio::task::JoinSet;
 
-use super::fixture::{Failure, Fixture, Outcome, SCOPE, approval_id, decided, expect, pending};
+use super::fixture::{
+    Failure, Fixture, Outcome, SCOPE, approval, approval_id, decided, expect, parked, pending,
+    session,
+};
 
 /// A wait that takes longer does not end. Far more than a store needs that looks for changes by itself.
 const BOUND: Duration = Duration::from_secs(30);
@@ -71,4 +74,30 @@ pub(super) async fn dropped_wait_has_no_effect(fixture: Fixture) -> Outcome {
     let approvals = Approvals::new(SCOPE, fixture.hosts[1].clone());
     let found = bounded("a wait", approvals.changed(&first)).await??;
     expect("the change", &found, &Some(next))
+}
+
+pub(super) async fn decision_by_another_host_makes_a_conversation_resumable(
+    fixture: Fixture,
+) -> Outcome {
+    let approvals = Approvals::new(SCOPE, fixture.hosts[1].clone());
+    let mut watcher = approvals.watch_resumable();
+    for number in 1..=3 {
+        let waiting = approval(SCOPE, number, number, 1_000, ApprovalStatus::Pending, 1);
+        fixture.insert(&waiting).await?;
+        let decide = async {
+            // The watcher may wait already or not.
+            tokio::task::yield_now().await;
+            fixture.write(ApprovalWrite::update(&parked(&waiting))).await?;
+            let approver = Approvals::new(SCOPE, fixture.hosts[0].clone());
+            let decided = approver.decide(&waiting.request.id, Decision::allow("ana")).await;
+            decided.map_err(|error| Failure(format!("the decision failed: {error}")))
+        };
+        let (found, decided) =
+            tokio::join!(bounded("a wait for a conversation", watcher.next()), decide);
+        let (found, decided) = (found??, decided?);
+        expect("the session", &found.session_id, &session(number))?;
+        expect("the approvals", &found.approvals, &[decided])?;
+    }
+    let listed = approvals.resumable().await?;
+    expect("the conversations that can continue", &listed.len(), &3)
 }

@@ -15,7 +15,7 @@ const SHOWN: usize = 60;
 ///   sya "Hello."
 ///   ^
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ScriptError {
     line: usize,
     column: usize,
@@ -94,6 +94,13 @@ impl fmt::Display for ScriptError {
             write!(f, "\n{line}\n{caret}")?;
         }
         Ok(())
+    }
+}
+
+/// The text, as `fn main() -> Result<…>` prints it.
+impl fmt::Debug for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

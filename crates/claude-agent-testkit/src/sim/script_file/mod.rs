@@ -18,7 +18,7 @@
 //!
 //! | section | meaning |
 //! |---|---|
-//! | `version 2.1.325` | the version of the CLI ([`Sim::version`](super::Sim::version)) |
+//! | `version 2.1.326` | the version of the CLI ([`Sim::version`](super::Sim::version)) |
 //! | `when "text"` | answers for prompts that contain the text ([`Script::when`]) |
 //! | `when attempts "text"` | the same, one answer per request ([`Script::when_attempts`]) |
 //! | `since "text"` | the same, also for later prompts that match no rule ([`Script::since`]) |

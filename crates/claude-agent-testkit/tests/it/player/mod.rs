@@ -28,7 +28,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn corpus() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.325")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../claude-wire/tests/corpus/2.1.326")
 }
 
 fn recordings() -> Vec<(String, Recording)> {
@@ -43,6 +43,13 @@ fn recordings() -> Vec<(String, Recording)> {
 
 fn recording(entries: &str) -> Recording {
     Recording::parse(format!("## {{\"format\":1}}\n{entries}").as_bytes()).unwrap()
+}
+
+#[test]
+fn debug_of_a_recording_that_cannot_be_parsed_is_the_text() {
+    let error = Recording::parse(b"").unwrap_err();
+    assert_eq!(error.to_string(), "line 1: the file is empty");
+    assert_eq!(format!("{error:?}"), error.to_string());
 }
 
 /// A client of a player in memory.
@@ -258,6 +265,8 @@ async fn differs(lines: &[&str], line: usize, expected: &str, found: &str, place
     assert!(mismatch.expected().contains(expected), "{mismatch}");
     assert!(mismatch.found().contains(found), "{mismatch}");
     assert_eq!(mismatch.place(), place, "{mismatch}");
+    // As `fn main() -> Result<…>` prints it.
+    assert_eq!(format!("{mismatch:?}"), mismatch.to_string());
     assert_eq!(client.wait().await, Err(mismatch));
 }
 

@@ -29,7 +29,7 @@ async fn the_program_prints_the_recorded_version() {
     let mut command = program(&corpus().join("handshake.wire"));
     command.arg("--version");
     let output = output(command, &[]).await;
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "2.1.325 (Claude Code)\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2.1.326 (Claude Code)\n");
     assert!(output.status.success());
 }
 

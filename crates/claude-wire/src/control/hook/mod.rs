@@ -58,6 +58,7 @@ macro_rules! hook_output {
 #[macro_use]
 mod list;
 
+mod denial;
 mod file;
 mod output;
 mod prompt;
@@ -65,6 +66,7 @@ mod session;
 mod task;
 mod tool;
 
+pub use denial::HookDenial;
 pub use file::*;
 pub use output::*;
 pub use prompt::*;

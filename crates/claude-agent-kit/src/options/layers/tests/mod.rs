@@ -38,6 +38,7 @@ const VALUES: &[(&str, &str)] = &[
     ("permission_mode", r#""plan""#),
     ("permission_prompts", r#""none""#),
     ("mcp", r#"{"s": {"command": "c"}}"#),
+    ("mcp_delivery", r#""arguments""#),
     ("limits.running_mcp_messages", "5"),
     ("conversation", r#"{"fork": "r", "fork_id": "i", "at": "m", "dropping_turn": "p"}"#),
     ("settings", r#"{"model": "m"}"#),
