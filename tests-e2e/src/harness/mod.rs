@@ -36,6 +36,12 @@ struct Repeated {
     text: String,
 }
 
+/// Returns an in-process server with one tool.
+pub fn tool_server() -> ToolServer {
+    let repeat = |repeated: Repeated| async { Ok(repeated.text) };
+    ToolServer::new().tool("repeat", "Repeats a text", repeat)
+}
+
 #[derive(Debug, Clone)]
 enum CliKind {
     InMemory(Faults),
@@ -137,9 +143,7 @@ impl Harness {
             .cwd(self.sandbox.project())
             .timeouts(Timeouts::new().exit_grace(EXIT_GRACE));
         if self.has_tools {
-            let repeat = |repeated: Repeated| async { Ok(repeated.text) };
-            let tools = ToolServer::new().tool("repeat", "Repeats a text", repeat);
-            options = options.mcp("harness", tools);
+            options = options.mcp("harness", tool_server());
         }
         match &self.cli {
             CliKind::InMemory(faults) => {

@@ -103,6 +103,7 @@ struct Round<'a> {
     name: String,
     session: String,
     approvals: Approvals,
+    has_tools: bool,
     killed: usize,
 }
 
@@ -132,6 +133,8 @@ pub async fn count(
                 kind as usize
             ),
             approvals: Approvals::new("tenant", store),
+            // With an in-process server, the CLI replays calls at another time.
+            has_tools: number % 2 == 1,
             killed: 0,
         };
         let is_unknown =
@@ -300,6 +303,7 @@ impl Round<'_> {
             "cli": self.harness.program(),
             "cwd": self.harness.project(),
             "variables": variables,
+            "tools": self.has_tools,
             "park_after_ms": park_after_ms,
             "expires_after_ms": expires_after_ms,
         });

@@ -21,7 +21,7 @@ use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::approvals;
 
-use crate::helpers::{calls, turn, with_and_without_tools};
+use crate::helpers::{calls, real_with_and_without_tools, turn, with_and_without_tools};
 use crate::support::{HOST, in_time, real, run, until};
 
 /// The beginning of the prompt with which the CLI continues after a replayed call.
@@ -310,8 +310,7 @@ fn subagent(in_background: bool) {
             .when("waiting for approval", [calls(&[&command("sub")]), Reply::text("Done.")])
             .otherwise([Reply::text("Noted.")])
     };
-    run(async {
-        let harness = Harness::real(script(), real()).await.unwrap();
+    real_with_and_without_tools(script, |harness| async move {
         let approvals = new_approvals();
         let options = || options(&harness).approvals(parking(&approvals));
         let (id, parked) = park(options()).await;
@@ -337,8 +336,7 @@ fn a_call_of_a_background_agent_becomes_a_request() {
 
 #[test]
 fn a_call_that_changes_before_the_resume_needs_its_own_approval() {
-    run(async {
-        let harness = Harness::real(one_command(), real()).await.unwrap();
+    real_with_and_without_tools(one_command, |harness| async move {
         let approvals = new_approvals();
         let options = || options(&harness).approvals(parking(&approvals));
         let (id, parked) = park(options()).await;

@@ -7,13 +7,12 @@ use serde_json::json;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::deferred;
 
-use crate::helpers::{Notes, has_file, turn, with_and_without_tools};
+use crate::helpers::{Notes, has_file, real_with_and_without_tools, turn, with_and_without_tools};
 use crate::support::{hello, in_time, real, run, until, write_executable};
 
 #[test]
 fn denied_deferred_call_is_never_executed_on_resume() {
-    run(async {
-        let harness = Harness::real(hello(), real()).await.unwrap();
+    real_with_and_without_tools(hello, async |harness| {
         let repetitions = deferred::AREA.repetitions / 10;
         let count = deferred::count(&harness, repetitions).await.unwrap();
         assert_eq!((count.asked, count.executed), (repetitions, 0), "{count:?}");
@@ -22,8 +21,7 @@ fn denied_deferred_call_is_never_executed_on_resume() {
 
 #[test]
 fn allowed_deferred_call_runs_once() {
-    run(async {
-        let harness = Harness::real(hello(), real()).await.unwrap();
+    real_with_and_without_tools(hello, async |harness| {
         let options = || deferred::options(&harness);
         let id = deferred::defer(&harness).await.unwrap();
         let again = deferred::resume(&harness, options(), id.clone(), HookResponse::defer);
@@ -38,8 +36,7 @@ fn allowed_deferred_call_runs_once() {
 
 #[test]
 fn deferred_call_waits_for_a_late_handshake() {
-    run(async {
-        let harness = Harness::real(hello(), real()).await.unwrap();
+    real_with_and_without_tools(hello, async |harness| {
         let id = deferred::defer(&harness).await.unwrap();
         // The host's lines arrive long after the CLI could have replayed the call.
         let late = harness.root().join("late");
@@ -95,8 +92,11 @@ fn deferred_call_of_a_background_agent_is_lost() {
 #[test]
 fn simulated_cli_replays_a_deferred_call() {
     run(async {
-        let harness = Harness::in_memory(hello()).await.unwrap();
-        let count = in_time(deferred::count(&harness, 1)).await.unwrap();
-        assert_eq!((count.asked, count.executed), (1, 0), "{count:?}");
+        let without = Harness::in_memory(hello()).await.unwrap();
+        let with = Harness::in_memory(hello()).await.unwrap().with_tools();
+        for harness in [without, with] {
+            let count = in_time(deferred::count(&harness, 1)).await.unwrap();
+            assert_eq!((count.asked, count.executed), (1, 0), "{count:?}");
+        }
     });
 }

@@ -38,6 +38,17 @@ pub(crate) fn with_and_without_tools<F: Future<Output = ()>>(
     });
 }
 
+/// Runs the same test on the real CLI, without and with an in-process server.
+pub(crate) fn real_with_and_without_tools<F: Future<Output = ()>>(
+    script: impl Fn() -> Script,
+    play: impl Fn(Harness) -> F,
+) {
+    run(async {
+        play(Harness::real(script(), real()).await.unwrap()).await;
+        play(Harness::real(script(), real()).await.unwrap().with_tools()).await;
+    });
+}
+
 /// Runs a test in memory.
 pub(crate) fn in_memory<F: Future<Output = ()>>(script: Script, play: impl FnOnce(Harness) -> F) {
     run(async { play(Harness::in_memory(script).await.unwrap()).await });

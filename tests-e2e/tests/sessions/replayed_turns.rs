@@ -12,8 +12,8 @@ use claude_wire::id::SessionId;
 use tests_e2e::harness::Harness;
 use tests_e2e::prove::deferred;
 
-use crate::helpers::{has_file, is_result, with_and_without_tools};
-use crate::support::{hello, in_time, real, run, until};
+use crate::helpers::{has_file, is_result, real_with_and_without_tools, with_and_without_tools};
+use crate::support::{hello, in_time, until};
 
 type Response = HookResponse<PreToolUseInput>;
 
@@ -186,8 +186,7 @@ fn interrupt_ends_a_replayed_turn() {
 
 #[test]
 fn killed_cli_ends_a_replayed_turn_and_replays_the_call_again() {
-    run(async {
-        let harness = Harness::real(hello(), real()).await.unwrap();
+    real_with_and_without_tools(hello, async |harness| {
         let id = deferred::defer_command(&harness, LONG_COMMAND).await.unwrap();
         let session = Session::open(resume(&harness, &id, HookResponse::allow)).await.unwrap();
         let turn = in_time(session.replayed_turn()).await.unwrap().unwrap();

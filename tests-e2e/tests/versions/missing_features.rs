@@ -9,7 +9,6 @@ use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;
 use tests_e2e::harness::Harness;
 use tests_e2e::parity::{Source, flags, stored};
-use tests_e2e::prove::deferred;
 use tests_e2e::real_cli::{self, InstalledCli};
 use tests_e2e::versions::LATER_OPERATIONS;
 use tests_e2e::workspace;
@@ -77,18 +76,6 @@ fn fail_closed_hook_is_rejected_at_startup_on_the_oldest_cli() {
             assert!(names_the_event, "{error}");
         }
         assert!(harness.api().requests().is_empty());
-    });
-}
-
-#[test]
-fn denied_deferred_call_is_not_executed_on_resume_on_the_oldest_cli() {
-    on_minimum(hello(), async |harness| {
-        let id = in_time(deferred::defer(&harness)).await.unwrap();
-        let options = deferred::options(&harness);
-        let deny = || HookResponse::deny("not approved");
-        let denied = deferred::resume(&harness, options, id, deny);
-        assert_eq!(in_time(denied).await.unwrap(), 1);
-        assert!(!harness.project().join(deferred::MARK).exists());
     });
 }
 

@@ -139,6 +139,20 @@ fn replayed_turn_is_delivered_with_and_without_an_in_process_server() {
 }
 
 #[test]
+fn denied_deferred_call_is_not_executed_on_resume() {
+    let play = async |harness: Harness| {
+        let id = in_time(deferred::defer(&harness)).await.unwrap();
+        let options = deferred::options(&harness);
+        let deny = || HookResponse::deny("not approved");
+        let denied = deferred::resume(&harness, options, id, deny);
+        assert_eq!(in_time(denied).await.unwrap(), 1);
+        assert!(!has_file(&harness, deferred::MARK));
+    };
+    on_each(hello, play);
+    on_each(hello, async |harness| play(harness.with_tools()).await);
+}
+
+#[test]
 fn queued_message_survives_an_interrupt_and_ends() {
     let script = || {
         Script::new().when("second", [Reply::text("Two.")]).otherwise([Reply::text(

@@ -13,6 +13,8 @@ use super::store::{
 use crate::history::time;
 use crate::id::SessionId;
 use crate::store::StoreError;
+use crate::store::pages::Bounds;
+use crate::store::upload::{APPROVAL_STORE, limited_in};
 
 /// How many approvals are deleted with one request.
 const DELETED_TOGETHER: usize = 1_000;
@@ -93,10 +95,12 @@ impl Approvals {
         filter: ApprovalFilter<'_>,
     ) -> Result<ApprovalPage, StoreError> {
         let mut all = ApprovalPage::default();
-        let mut after = None;
+        let (mut bounds, mut after) = (Bounds::list(), None);
         loop {
             let page =
                 self.list(ApprovalList::new(&self.scope, filter).after(after.as_ref())).await?;
+            let inputs = page.approvals.iter().map(|approval| approval.request.input.text().len());
+            bounds.add(inputs.sum(), page.more)?;
             let reached = page.last();
             all.now_ms = page.now_ms;
             all.unreadable.extend(page.unreadable);
@@ -111,7 +115,7 @@ impl Approvals {
 
     /// Lists approvals, and rejects those that were not requested: a decision applies to its own request only.
     async fn list(&self, list: ApprovalList<'_>) -> Result<ApprovalPage, StoreError> {
-        let page = self.store.list_approvals(list).await?;
+        let page = limited_in(APPROVAL_STORE, self.store.list_approvals(list)).await?;
         match page.approvals.iter().find(|approval| !list.contains(approval)) {
             Some(foreign) => Err(StoreError::unrequested_approval(&foreign.request.id)),
             None => Ok(page),

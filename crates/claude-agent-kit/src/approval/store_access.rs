@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::gate::Gate;
 use super::record::{Approval, ApprovalStatus};
 use super::request::ApprovalId;
-use super::store::{ApprovalFilter, ApprovalList, ApprovalPosition, ApprovalWrite};
+use super::store::{ApprovalFilter, ApprovalWrite};
 use crate::lock::lock;
 use crate::store::upload::{APPROVAL_STORE, limited_in};
 use crate::store::{Epoch, StoreError, StoreFuture};
@@ -111,24 +111,12 @@ impl Gate {
         session: &'a SessionId,
     ) -> StoreFuture<'a, (Vec<Approval>, u64)> {
         Box::pin(async move {
-            let (mut open, mut after): (Vec<Approval>, Option<ApprovalPosition>) = <_>::default();
-            loop {
-                let filter = ApprovalFilter::OpenOf(session);
-                let list =
-                    ApprovalList::new(self.approvals().scope(), filter).after(after.as_ref());
-                let page = self.retry(&|| self.store().list_approvals(list)).await?;
-                // An open request that cannot be read may be the one of this call.
-                if let Some(unreadable) = page.unreadable.into_iter().next() {
-                    return Err(unreadable.error);
-                }
-                if let Some(foreign) = page.approvals.iter().find(|it| !list.contains(it)) {
-                    return Err(StoreError::unrequested_approval(&foreign.request.id));
-                }
-                after = page.approvals.last().map(ApprovalPosition::of);
-                open.extend(page.approvals);
-                if !page.more || after.is_none() {
-                    return Ok((open, page.now_ms));
-                }
+            let filter = ApprovalFilter::OpenOf(session);
+            let page = self.retry(&|| Box::pin(self.approvals().list_all(filter))).await?;
+            // An open request that cannot be read may be the one of this call.
+            match page.unreadable.into_iter().next() {
+                Some(unreadable) => Err(unreadable.error),
+                None => Ok((page.approvals, page.now_ms)),
             }
         })
     }

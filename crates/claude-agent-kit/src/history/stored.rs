@@ -21,7 +21,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
-use crate::store::pages::Pages;
+use crate::store::pages::{Bounds, Pages, list_page};
 use crate::store::upload::limited;
 use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
 use crate::store::{
@@ -122,10 +122,11 @@ impl History {
         let wanted = filter.limit.map_or(usize::MAX, |limit| filter.offset.saturating_add(limit));
         let mut page = SessionPage::default();
         let (mut shown, mut cursor): (usize, Option<String>) = (0, None);
+        let mut bounds = Bounds::list();
         while shown < wanted {
             let limit = LIST_PAGE.min(wanted - shown);
             let list = List { cursor: cursor.as_deref(), limit };
-            let listed = limited(stored.store.list(&project, list)).await;
+            let listed = list_page(&mut bounds, &*stored.store, &project, list).await;
             let listed = listed.map_err(errors::list_failed)?;
             for row in &listed.sessions {
                 match stored.info(&project, row).await {
@@ -355,10 +356,11 @@ impl StoredHistory {
     /// Returns the row of a session in the list.
     fn row<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<SessionRow>>> {
         Box::pin(async move {
-            let mut cursor: Option<String> = None;
+            let (mut bounds, mut cursor): (Bounds, Option<String>) = (Bounds::list(), None);
             loop {
                 let list = List { cursor: cursor.as_deref(), limit: LIST_PAGE };
-                let listed = limited(self.store.list(key.project_key(), list)).await;
+                let project = key.project_key();
+                let listed = list_page(&mut bounds, &*self.store, project, list).await;
                 let listed = listed.map_err(|error| store_failed("find", key, error))?;
                 let mut rows = listed.sessions.into_iter();
                 if let Some(row) = rows.find(|row| row.session == *key.session()) {

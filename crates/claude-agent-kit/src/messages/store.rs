@@ -51,8 +51,10 @@ pub(super) fn add(messages: &mut Messages) {
     messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
     messages.store_error(&write_session::out_of_order(&key, Sequence::new(17), Sequence::new(19)));
     messages.store_error(&write_session::empty_page(&key));
-    for limit in ["2048 MiB of entries", "100,000 pages", "it returned within 10 minutes"] {
-        messages.store_error(&pages::too_large(limit));
+    for of in ["session", "list"] {
+        for limit in ["2048 MiB", "100,000 pages", "it returned within 10 minutes"] {
+            messages.store_error(&pages::too_large(of, limit));
+        }
     }
     messages.error(&restore::latest_failed(down()));
     messages.error(&restore::not_found(session, folder));

@@ -10,8 +10,8 @@ use super::SessionStore;
 use super::error::StoreError;
 use super::key::ProjectKey;
 use super::local::has_messages;
+use super::pages::{Bounds, list_page};
 use super::request::{List, Load, SessionRow};
-use super::upload::limited;
 use super::write_session::load_page;
 use crate::id::SessionId;
 
@@ -27,10 +27,10 @@ pub(super) async fn latest(
     project: &ProjectKey,
     directory: Option<&Path>,
 ) -> Result<Option<SessionId>, StoreError> {
-    let mut cursor: Option<String> = None;
+    let (mut bounds, mut cursor): (Bounds, Option<String>) = (Bounds::list(), None);
     loop {
         let list = List { cursor: cursor.as_deref(), limit: PAGE };
-        let listed = limited(store.list(project, list)).await?;
+        let listed = list_page(&mut bounds, store, project, list).await?;
         for row in listed.sessions {
             let is_own = match directory {
                 Some(directory) => is_of(directory, cwd(store, project, &row).await?.as_deref()),

@@ -1,31 +1,67 @@
-//! Reads a session from a store page by page, with limits: a faulty store could go on for ever.
+//! Reads from a store page by page, with limits: a faulty store could go on for ever.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::error::{StoreError, StoreErrorKind};
-use super::key::{Sequence, SessionKey};
-use super::request::{EntryPage, Load};
+use super::key::{ProjectKey, Sequence, SessionKey};
+use super::request::{EntryPage, List, Load, SessionList, SessionRow};
+use super::upload::limited;
 use super::write_session::load_page;
 use super::{SessionStore, StoreFuture};
 
-/// The bytes of all entries of a session.
+/// The bytes of all pages.
 const MAX_BYTES: u64 = 2048 * 1024 * 1024;
 
-/// The number of pages of a session.
+/// The number of pages.
 const MAX_PAGES: u64 = 100_000;
 
-/// The time for reading a session.
+/// The time for all pages.
 const MAX_TIME: Duration = Duration::from_secs(600);
+
+/// What a store may return on all pages of a session or of a list.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    /// What the pages are of.
+    of: &'static str,
+    bytes: u64,
+    count: u64,
+    began: Instant,
+}
+
+impl Bounds {
+    /// Starts to read a list.
+    pub(crate) fn list() -> Self {
+        Self::of("list")
+    }
+
+    fn of(of: &'static str) -> Self {
+        Self { of, bytes: 0, count: 0, began: Instant::now() }
+    }
+
+    /// Counts a page, after which there may be more.
+    pub(crate) fn add(&mut self, bytes: usize, more: bool) -> Result<(), StoreError> {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        if self.bytes > MAX_BYTES {
+            return Err(too_large(self.of, "2048 MiB"));
+        }
+        if more && self.count >= MAX_PAGES {
+            return Err(too_large(self.of, "100,000 pages"));
+        }
+        if more && self.began.elapsed() > MAX_TIME {
+            return Err(too_large(self.of, "it returned within 10 minutes"));
+        }
+        Ok(())
+    }
+}
 
 /// The position in a session that is being read.
 #[derive(Debug)]
 pub(crate) struct Pages {
     after: Sequence,
-    bytes: u64,
-    count: u64,
-    began: Instant,
+    bounds: Bounds,
     is_over: bool,
 }
 
@@ -36,7 +72,7 @@ impl Pages {
 
     /// Starts after an entry.
     pub(crate) fn after(after: Sequence) -> Self {
-        Self { after, bytes: 0, count: 0, began: Instant::now(), is_over: false }
+        Self { after, bounds: Bounds::of("session"), is_over: false }
     }
 
     /// Loads the next page; `None` after the last one.
@@ -55,27 +91,34 @@ impl Pages {
             if let Some(last) = page.entries.last() {
                 self.after = last.sequence;
             }
-            self.count += 1;
-            for entry in &page.entries {
-                self.bytes += entry.text.len() as u64 + 1;
-            }
-            if self.bytes > MAX_BYTES {
-                return Err(too_large("2048 MiB of entries"));
-            }
-            if page.more && self.count >= MAX_PAGES {
-                return Err(too_large("100,000 pages"));
-            }
-            if page.more && self.began.elapsed() > MAX_TIME {
-                return Err(too_large("it returned within 10 minutes"));
-            }
+            let bytes = page.entries.iter().map(|entry| entry.text.len() + 1).sum();
+            self.bounds.add(bytes, page.more)?;
             Ok(Some(page))
         })
     }
 }
 
-pub(crate) fn too_large(limit: &str) -> StoreError {
+/// Loads a page of the sessions of a project.
+pub(crate) fn list_page<'a>(
+    bounds: &'a mut Bounds,
+    store: &'a dyn SessionStore,
+    project: &'a ProjectKey,
+    list: List<'a>,
+) -> StoreFuture<'a, SessionList> {
+    Box::pin(async move {
+        let listed = limited(store.list(project, list)).await?;
+        let size = |row: &SessionRow| {
+            let summary = row.summary.as_ref().map_or(0, |summary| summary.data.len());
+            row.session.as_str().len() + summary + 1
+        };
+        bounds.add(listed.sessions.iter().map(size).sum(), listed.next.is_some())?;
+        Ok(listed)
+    })
+}
+
+pub(crate) fn too_large(of: &str, limit: &str) -> StoreError {
     let message = format!(
-        "the store has more of the session than {limit}; help: check the store, or delete the session"
+        "the store has more of the {of} than {limit}; help: check the store, or delete what is no longer needed"
     );
     StoreError::new(StoreErrorKind::Rejected, message)
 }
@@ -85,8 +128,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::entry::{EntryId, StoredEntry};
-    use super::super::key::{Epoch, ProjectKey, Subpath};
-    use super::super::request::{Append, Appended, List, SessionList};
+    use super::super::key::{Epoch, Subpath};
+    use super::super::latest::latest;
+    use super::super::request::{Append, Appended};
     use super::*;
 
     /// A store whose session has no end.
@@ -114,7 +158,10 @@ mod tests {
         }
 
         fn list<'a>(&'a self, _: &'a ProjectKey, _: List<'a>) -> StoreFuture<'a, SessionList> {
-            unreachable!()
+            Box::pin(async move {
+                tokio::time::sleep(self.delay).await;
+                Ok(SessionList::new(Vec::new(), Some("again".to_owned())))
+            })
         }
 
         fn subpaths<'a>(&'a self, _: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
@@ -146,6 +193,18 @@ mod tests {
             };
             assert!(error.to_string().contains(limit), "{error}");
             assert!(!error.is_retryable(), "{error}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_are_limited() {
+        let project = ProjectKey::new("tenant", "project").unwrap();
+        for (delay, limit) in
+            [(Duration::ZERO, "100,000 pages"), (Duration::new(10, 0), "10 minutes")]
+        {
+            let store = Endless { text: "{}".into(), delay };
+            let error = latest(&store, &project, None).await.unwrap_err();
+            assert!(error.to_string().contains(limit), "{error}");
         }
     }
 }

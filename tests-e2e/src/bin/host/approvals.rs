@@ -7,6 +7,7 @@ use claude_agent_kit::approval::{self, Approval, ApprovalPolicy, Approvals};
 use claude_agent_kit::{Conversation, ErrorKind, query};
 use claude_agent_store::SqliteStore;
 use serde_json::{Value, json};
+use tests_e2e::harness::tool_server;
 
 use crate::Outcome;
 use crate::stores::{options, text};
@@ -26,7 +27,10 @@ pub(crate) fn run(task: &str) -> Outcome {
         if let Some(time) = millis("expires_after_ms") {
             policy = policy.expires_after(time);
         }
-        let (options, id) = (options(&task).await?.approvals(policy), text(&task, "session")?);
+        let (mut options, id) = (options(&task).await?.approvals(policy), text(&task, "session")?);
+        if task["tools"] == true {
+            options = options.mcp("harness", tool_server());
+        }
         let left: Option<Vec<Approval>> = match task["prompt"].as_str() {
             Some(prompt) => {
                 let output = query(prompt, options).await?.collect().await.into_result()?;
