@@ -237,9 +237,10 @@ impl Round<'_> {
     /// Checks that the command ran at most once for each of these approvals, and returns whether it is unknown
     /// whether it did.
     async fn is_unknown(&self, ids: &[ApprovalId]) -> Result<bool, Box<dyn Error>> {
-        let (mut finished, mut unknown) = (0, 0);
+        let (mut finished, mut unknown, mut found) = (0, 0, Vec::new());
         for id in ids {
             let approval = self.approvals.get(id).await?.ok_or("an approval is gone")?;
+            found.push(json!(&approval));
             match approval.status {
                 ApprovalStatus::OutcomeUnknown | ApprovalStatus::Started => unknown += 1,
                 ApprovalStatus::Finished => finished += 1,
@@ -249,7 +250,7 @@ impl Round<'_> {
         let executions = self.executions("");
         if executions < finished || executions > finished + unknown {
             return Err(format!(
-                "{executions} executions, {finished} approvals were used, {unknown} may have been"
+                "{executions} executions, {finished} approvals were used, {unknown} may have been: {found:?}"
             )
             .into());
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use claude_agent_kit::id::SessionId;
 use claude_agent_kit::store::{
-    MemoryStore, Recovered, RecoveryOutcome, SessionStore, StoreErrorKind, recover,
+    Append, Epoch, MemoryStore, NewEntry, Recovered, RecoveryOutcome, SessionKey, SessionStore,
+    StoreErrorKind, recover,
 };
 use claude_agent_kit::{Conversation, Exit, Session};
 use rustix::process::{Pid, Signal, kill_process};
@@ -120,6 +121,11 @@ fn a_forged_note_reaches_no_session_of_another_run() {
         let (id, _) = a.ask("one", &store, Conversation::new()).await;
         let resume = Conversation::resume(id.clone());
         let owner = start(a.options(&store).conversation(resume)).await;
+        // The CLI writes such an entry at the end of a turn. Its ID follows from the ID of the session.
+        let latch = json!({"type": "atis-latch", "atis": "", "sessionId": id.as_str()});
+        let latch = [NewEntry::new(None, latch.to_string(), 0).unwrap()];
+        let key = SessionKey::new("tenant", "app", id.as_str()).unwrap();
+        store.append(&key, Append::new(&latch).epoch(Epoch::new(2))).await.unwrap();
         let before = entries(&*store, &id).await;
         // The epoch of the owner is easy to guess.
         let live = json!({id.as_str(): 2});
@@ -129,6 +135,7 @@ fn a_forged_note_reaches_no_session_of_another_run() {
             json!({"created": [id.as_str()]}),
             json!({"epochs": live, "created": [id.as_str()]}),
             json!({"epochs": live, "acknowledged": {id.as_str(): "x"}}),
+            json!({"epochs": live, "acknowledged": {id.as_str(): latch[0].id().as_str()}}),
         ] {
             let folder = forge(&x, &id, &members);
             let recovered = recover(&x.options(&store)).await.unwrap();

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::OnceLock;
 
-use claude_agent_kit::hook::{HookResponse, PostToolUse, PreToolUse, Stop};
+use claude_agent_kit::hook::{PostToolUse, PreToolUse, Stop};
 use claude_agent_kit::{ErrorKind, Session};
 use claude_agent_testkit::mock_api::Script;
 use claude_wire::control::HostRequest;

@@ -348,7 +348,10 @@ impl Machine {
         if let Some(recovery) = recovery {
             let is_retryable = failure == AppendFailure::Retryable;
             recovery.on_failure(is_retryable, &mirror.limits, now);
-        } else if mirror.in_flight.as_ref().is_none_or(|batch| batch.number != number) {
+        } else if failure != AppendFailure::Superseded
+            && mirror.in_flight.as_ref().is_none_or(|batch| batch.number != number)
+        {
+            // Of a batch that was abandoned. That the session is lost remains true.
             return;
         }
         match failure {

@@ -15,7 +15,7 @@ use super::shorten::{MAX_REASON_BYTES, shorten};
 pub(super) struct Outbox {
     effects: VecDeque<Effect>,
     hold: Hold,
-    /// Whether no result is delivered before it is stored.
+    /// Whether a result that is not stored is discarded if the run fails.
     needs_store: bool,
     unwritten: usize,
     limit: usize,
@@ -44,7 +44,7 @@ enum StdinState {
 }
 
 impl Outbox {
-    /// Creates an outbox. With `needs_store`, no result is delivered before it is stored.
+    /// Creates an outbox. With `needs_store`, a result that is not stored is discarded if the run fails.
     pub(super) fn new(limit: usize, needs_store: bool) -> Self {
         Self {
             effects: VecDeque::new(),
@@ -60,13 +60,6 @@ impl Outbox {
     }
 
     pub(super) fn push(&mut self, effect: Effect) {
-        // A request of the CLI does not wait for the store, and follows the messages before it.
-        // Without its result if that may not be delivered before it is stored.
-        if let Effect::DeliverPermission(_) = &effect
-            && !self.needs_store
-        {
-            self.release_all();
-        }
         let effect = self.hold.filter(effect);
         self.effects.extend(effect);
     }

@@ -91,6 +91,59 @@ async fn an_approval_of_another_call_allows_nothing() {
     assert_eq!(ask(&gate(&right).0, call("c", "true")).await, allowed("true"));
 }
 
+/// A store that returns an approval as it was when the decision was made, and claims to store all changes.
+#[derive(Clone)]
+struct Rewound {
+    decided: Approval,
+    writes: bool,
+}
+
+impl ApprovalStore for Rewound {
+    fn claim_approvals<'a>(&'a self, _: &'a str, _: &'a SessionId) -> StoreFuture<'a, Epoch> {
+        Box::pin(async { Ok(Epoch::new(1)) })
+    }
+
+    fn write_approval<'a>(&'a self, _: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+        Box::pin(async { Ok(self.writes) })
+    }
+
+    fn list_approvals<'a>(&'a self, _: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+        Box::pin(async { Ok(ApprovalPage::new(vec![self.decided.clone()], false, 5)) })
+    }
+}
+
+async fn decided() -> Approval {
+    let (honest, approvals) = gate(&MemoryStore::new());
+    assert_eq!(ask(&honest, call("c", "true")).await, HookResponse::defer());
+    let pending = only_pending(&approvals).await;
+    approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_that_a_store_returns_again_allows_nothing() {
+    let (gate, _) = gate(&Rewound { decided: decided().await, writes: true });
+    assert_eq!(ask(&gate, call("c", "true")).await, allowed("true"));
+    for id in ["c", "d"] {
+        let response = format!("{:?}", ask(&gate, call(id, "true")).await);
+        assert!(response.contains("the approval cannot be requested now"), "{response}");
+    }
+    let warnings = gate.settle(None, None, false).await.warnings;
+    assert!(warnings[0].to_string().contains("an earlier version of approval"), "{warnings:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_refuses_every_change_is_an_error() {
+    let decided = decided().await;
+    let pending = Approval { decision: None, status: ApprovalStatus::Pending, ..decided.clone() };
+    let approvals = Approvals::new("t", Rewound { decided: pending, writes: false });
+    let id = &decided.request.id;
+    let error = approvals.decide(id, Decision::allow("ana")).await.unwrap_err();
+    assert!(error.to_string().contains("other changes preceded it"), "{error}");
+    let (gate, _) = gate(&Rewound { decided, writes: false });
+    let response = format!("{:?}", ask(&gate, call("c", "true")).await);
+    assert!(response.contains("the approval cannot be requested now"), "{response}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_approval_is_valid_in_one_directory() {
     let store = MemoryStore::new();
@@ -119,7 +172,7 @@ async fn a_mapped_directory_is_the_same_place() {
         let policy = ApprovalPolicy::new(approvals.clone())
             .park_after(std::time::Duration::ZERO)
             .map_directory("/one/app", here);
-        Gate::new(policy, None, true)
+        Gate::new(policy, None, Vec::new(), true)
     };
     // Neither the directory above, nor one whose name begins like the mapped one.
     for (here, directory) in [("/two/app", "/two/app"), ("/two/ap", "/two/app/build")] {
@@ -183,7 +236,7 @@ async fn a_held_call_is_parked_when_its_agent_has_ended() {
 async fn a_request_of_an_agent_that_ended_while_it_waited_is_withdrawn_or_parked() {
     for is_cancelled in [true, false] {
         let approvals = Approvals::new("t", MemoryStore::new());
-        let gate = Gate::new(ApprovalPolicy::new(approvals.clone()), None, false);
+        let gate = Gate::new(ApprovalPolicy::new(approvals.clone()), None, Vec::new(), false);
         let (context, cancel) = context();
         let mut waiting = Box::pin(gate.respond(call_of("a", "c", "ls"), context));
         assert!(is_pending(&mut waiting).await);
@@ -242,7 +295,7 @@ async fn a_request_that_a_background_agent_waits_for_is_not_parked() {
     let store = MemoryStore::new();
     let approvals = Approvals::new("t", store);
     let policy = ApprovalPolicy::new(approvals.clone());
-    let gate = Gate::new(policy, None, false);
+    let gate = Gate::new(policy, None, Vec::new(), false);
     let mut waiting = Box::pin(gate.respond(call_of("a", "c", "ls"), context().0));
     // Polled once, so that the request is stored and the call waits.
     assert!(is_pending(&mut waiting).await);

@@ -9,6 +9,7 @@
 //! | it is unknown whether the decision was consumed | the record tells: it names the run and the call |
 //! | the store does not even tell that | the call is denied; the decision is given back when the turn ends |
 //! | two hosts ask for one call | one consumes the decision, the other one denies the call |
+//! | two hosts claim the session and its approvals in different orders | the owner of the session claims them again |
 //! | the host dies after the decision was consumed | the next run denies the call: its outcome is unknown |
 //! | the call has changed, or would run in another directory | it has another ID, and becomes a request of its own |
 //! | the store returns another record than the requested one | the call is denied, with a warning |
@@ -28,7 +29,7 @@ use tokio::time::Instant;
 
 use super::calls::{OpenCalls, WaitGuard};
 use super::decision::{Decision, Verdict};
-use super::inbox::Approvals;
+use super::inbox::{Approvals, MAX_CONFLICTS};
 use super::matching::Call;
 use super::policy::{ApprovalPolicy, ApprovalRule};
 use super::record::{Approval, Use};
@@ -44,7 +45,8 @@ use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
 use crate::permission::Permission;
-use crate::store::{Epoch, StoreError, StoreErrorKind};
+use crate::store::upload::{APPROVAL_STORE, limited_in};
+use crate::store::{Epoch, SessionClaim, StoreError, StoreErrorKind};
 use crate::warning::Warning;
 
 /// How much longer than the wait for a decision the hook may take.
@@ -60,12 +62,17 @@ pub(crate) struct Gate {
     pub(super) project: Option<Arc<str>>,
     /// Held while a request is matched and stored: two calls of this run must not make one decision.
     pub(super) requests: tokio::sync::Mutex<()>,
-    /// The sessions of the run with their epochs: `/clear` starts another one.
+    /// The sessions of the run with their epochs, the current one last: `/clear` starts another session, and two hosts
+    /// that resume one session at once may claim it again.
     pub(super) epochs: tokio::sync::Mutex<Vec<(SessionId, Epoch)>>,
+    /// The claims on the sessions that the run has resumed from a session store.
+    pub(super) sessions: Vec<SessionClaim>,
     /// Permissions for calls whose approval changes rules, which only a permission request can.
     grants: Mutex<Vec<(ToolUseId, Permission)>>,
     pub(super) turn: Mutex<TurnState>,
     pub(super) calls: Mutex<OpenCalls>,
+    /// The approvals that this run has used, with their versions then. A store could return an earlier one again.
+    pub(super) used: Mutex<Vec<(ApprovalId, u64)>>,
     /// Whether the store was unavailable for as long as a request waits for it.
     pub(super) is_store_down: AtomicBool,
 }
@@ -102,17 +109,24 @@ enum Step {
 }
 
 impl Gate {
-    pub(crate) fn new(policy: ApprovalPolicy, project: Option<Arc<str>>, is_resumed: bool) -> Self {
+    pub(crate) fn new(
+        policy: ApprovalPolicy,
+        project: Option<Arc<str>>,
+        sessions: Vec<SessionClaim>,
+        is_resumed: bool,
+    ) -> Self {
         let turn = TurnState { is_touched: is_resumed, ..TurnState::default() };
         Self {
             policy,
             project,
             requests: tokio::sync::Mutex::default(),
             epochs: tokio::sync::Mutex::default(),
+            sessions,
             is_store_down: AtomicBool::default(),
             grants: Mutex::default(),
             turn: Mutex::new(turn),
             calls: Mutex::default(),
+            used: Mutex::default(),
         }
     }
 
@@ -163,17 +177,31 @@ impl Gate {
             (turn.is_touched, turn.is_unsettled) = (true, true);
         }
         let Some(call) = self.identify(call, &context) else { return Response::deny(UNIDENTIFIED) };
-        match Box::pin(self.require(&call, expires_after, &context.cancel)).await {
-            Ok(response) => response,
-            Err(error) if error.kind() == StoreErrorKind::Superseded => {
-                Response::deny(SUPERSEDED).stop(SUPERSEDED)
-            }
-            Err(error) => {
-                tracing::warn!(approval = %call.id, "the approval store failed: {error}");
-                self.warn(store_failed(&call.tool, &error));
-                Response::deny(UNAVAILABLE)
+        loop {
+            let epoch = match self.epoch(&call.session).await {
+                Ok(epoch) => epoch,
+                Err(error) => return self.failed(&call, &error),
+            };
+            let required = self.require(&call, epoch, expires_after, &context.cancel);
+            match Box::pin(required).await {
+                Ok(response) => return response,
+                // Each time, another host has claimed the approvals and not the session.
+                Err(error)
+                    if error.kind() == StoreErrorKind::Superseded
+                        && self.reclaim(&call.session, epoch).await => {}
+                Err(error) => return self.failed(&call, &error),
             }
         }
+    }
+
+    /// Returns the response for a call whose approval the store does not let be requested or used.
+    fn failed(&self, call: &Call, error: &StoreError) -> Response {
+        if error.kind() == StoreErrorKind::Superseded {
+            return Response::deny(SUPERSEDED).stop(SUPERSEDED);
+        }
+        tracing::warn!(approval = %call.id, "the approval store failed: {error}");
+        self.warn(store_failed(&call.tool, error));
+        Response::deny(UNAVAILABLE)
     }
 
     /// Forgets the deferred call of an earlier prompt, which has ended since.
@@ -190,10 +218,10 @@ impl Gate {
     async fn require(
         &self,
         call: &Call,
+        epoch: Epoch,
         expires_after: Option<Duration>,
         cancel: &CancelToken,
     ) -> Result<Response, StoreError> {
-        let epoch = self.epoch(&call.session).await?;
         let deadline = after(self.policy.park_after);
         let mut approval = self.request(call, epoch, expires_after).await?;
         let _waiting = WaitGuard { gate: self, tool_use: &call.tool_use };
@@ -289,7 +317,7 @@ impl Gate {
         cancel: &CancelToken,
     ) -> Result<Step, StoreError> {
         let mut unsent = UnsentGuard { turn: &self.turn, entry: None };
-        loop {
+        for _ in 0..MAX_CONFLICTS {
             let (approval, now) = self.read(id).await?;
             let Some(approval) = approval else { return Ok(Step::Match) };
             self.check(call, id, &approval)?;
@@ -301,7 +329,7 @@ impl Gate {
                 Use::Pending => return Ok(Step::Wait(approval, now)),
                 Use::Used if !is_own => return Ok(Step::Match),
                 Use::Used => {
-                    self.lose(&approval, epoch).await?;
+                    self.lose(&approval).await?;
                     return Ok(Step::Respond(Response::deny(UNKNOWN)));
                 }
                 Use::Expired(changed) => (changed, None),
@@ -315,7 +343,7 @@ impl Gate {
                 let is_retry = unsent.entry.is_some();
                 unsent.entry = Some((call.tool_use.clone(), id.clone()));
                 let write = ApprovalWrite::update(&changed).epoch(epoch);
-                match self.store().write_approval(write).await {
+                match limited_in(APPROVAL_STORE, self.store().write_approval(write)).await {
                     Ok(true) => {}
                     Ok(false) => {
                         tokio::time::sleep(CONFLICT_DELAY).await;
@@ -334,6 +362,7 @@ impl Gate {
                 None => Ok(Step::Respond(Response::deny(EXPIRED))),
             };
         }
+        Err(StoreError::never_written(id))
     }
 
     /// Returns the response for a decision that was consumed, unless the call was cancelled meanwhile.
@@ -351,6 +380,9 @@ impl Gate {
             return Ok(Step::Respond(Response::deny(INTERRUPTED)));
         }
         unsent.entry = None;
+        // An earlier try, before the approvals were claimed again.
+        lock(&self.turn).unsent.retain(|(unsent, _)| *unsent != call.tool_use);
+        lock(&self.used).push((approval.request.id.clone(), approval.version()));
         Ok(Step::Respond(self.apply(call, approval)))
     }
 

@@ -10,6 +10,8 @@ use super::store::{
     ApprovalFilter, ApprovalList, ApprovalPage, ApprovalSelection, ApprovalStore, ApprovalWrite,
     UnreadableApproval,
 };
+use tokio::time::Instant;
+
 use crate::history::time;
 use crate::id::SessionId;
 use crate::store::StoreError;
@@ -18,6 +20,20 @@ use crate::store::upload::{APPROVAL_STORE, limited_in};
 
 /// How many approvals are deleted with one request.
 const DELETED_TOGETHER: usize = 1_000;
+
+/// How often a change is tried that another one preceded. A faulty store could refuse every change.
+pub(super) const MAX_CONFLICTS: usize = 1_000;
+
+/// Returns the memory that the approvals of a page take, approximately.
+fn size_of_page(page: &ApprovalPage) -> usize {
+    let texts = |approval: &Approval| {
+        let request = &approval.request;
+        let cwd = request.cwd.as_ref().map_or(0, |cwd| cwd.as_os_str().len());
+        request.scope.len() + request.tool_name.len() + request.input.text().len() + cwd
+    };
+    let approvals = page.approvals.iter().map(|approval| size_of::<Approval>() + texts(approval));
+    approvals.sum::<usize>() + page.unreadable.len() * size_of::<UnreadableApproval>()
+}
 
 /// The approvals of one scope, such as a tenant: lists the pending ones and decides about them, in any process
 /// that can reach the store. A clone refers to the same store.
@@ -34,7 +50,7 @@ const DELETED_TOGETHER: usize = 1_000;
 /// }
 /// # Ok(())
 /// # }
-/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 /// ```
 #[derive(Clone)]
 pub struct Approvals {
@@ -97,10 +113,10 @@ impl Approvals {
         let mut all = ApprovalPage::default();
         let (mut bounds, mut after) = (Bounds::list(), None);
         loop {
+            let began = Instant::now();
             let page =
                 self.list(ApprovalList::new(&self.scope, filter).after(after.as_ref())).await?;
-            let inputs = page.approvals.iter().map(|approval| approval.request.input.text().len());
-            bounds.add(inputs.sum(), page.more)?;
+            bounds.add(size_of_page(&page), page.more, began)?;
             let reached = page.last();
             all.now_ms = page.now_ms;
             all.unreadable.extend(page.unreadable);
@@ -162,18 +178,25 @@ impl Approvals {
         id: &ApprovalId,
         decision: Decision,
     ) -> Result<Approval, DecideError> {
-        loop {
+        for _ in 0..MAX_CONFLICTS {
             let (stored, now) = self.read(id).await?;
             let stored = stored.ok_or_else(|| DecideError::NotFound(id.clone()))?;
             let decided = stored
                 .decide(decision.clone(), now)
                 .map_err(|refusal| RefusedDecision::new(&stored, refusal))?;
-            if self.store.write_approval(ApprovalWrite::update(&decided)).await? {
+            if self.write(&decided).await? {
                 return Ok(decided);
             }
             // Another change was stored meanwhile.
             tokio::task::yield_now().await;
         }
+        Err(StoreError::never_written(id).into())
+    }
+
+    /// Stores the next version of an approval, and returns whether the stored one was the version before it.
+    async fn write(&self, changed: &Approval) -> Result<bool, StoreError> {
+        let write = self.store.write_approval(ApprovalWrite::update(changed));
+        limited_in(APPROVAL_STORE, write).await
     }
 
     /// Records that no run waits for the decisions about the calls of a session, and returns the number of approvals
@@ -206,8 +229,8 @@ impl Approvals {
     pub(crate) async fn delete(&self, selection: ApprovalSelection<'_>) -> Result<u64, StoreError> {
         let mut count: u64 = 0;
         loop {
-            let deleted =
-                self.store.delete_approvals(&self.scope, selection, DELETED_TOGETHER).await?;
+            let request = self.store.delete_approvals(&self.scope, selection, DELETED_TOGETHER);
+            let deleted = limited_in(APPROVAL_STORE, request).await?;
             count = count.saturating_add(deleted);
             if deleted < DELETED_TOGETHER as u64 {
                 return Ok(count);
@@ -221,9 +244,9 @@ impl Approvals {
         mut approval: Approval,
         change: &(dyn Fn(&Approval) -> Option<Approval> + Sync),
     ) -> Result<bool, StoreError> {
-        loop {
+        for _ in 0..MAX_CONFLICTS {
             let Some(changed) = change(&approval) else { return Ok(false) };
-            if self.store.write_approval(ApprovalWrite::update(&changed)).await? {
+            if self.write(&changed).await? {
                 return Ok(true);
             }
             // Another change was stored meanwhile.
@@ -233,6 +256,7 @@ impl Approvals {
                 None => return Ok(false),
             }
         }
+        Err(StoreError::never_written(&approval.request.id))
     }
 
     /// Records that open approvals of at least this age have expired, if they have, and returns the time on the clock of

@@ -7,6 +7,7 @@ use claude_wire::Json;
 use claude_wire::id::{AgentId, SessionId, ToolUseId};
 
 use super::gate::Gate;
+use super::inbox::MAX_CONFLICTS;
 use super::record::{Approval, ApprovalStatus};
 use super::request::{ApprovalId, ApprovalRequest};
 use super::store::ApprovalWrite;
@@ -65,7 +66,7 @@ impl Gate {
         expires_after: Option<Duration>,
     ) -> Result<Approval, StoreError> {
         let _one_at_a_time = self.requests.lock().await;
-        loop {
+        for _ in 0..MAX_CONFLICTS {
             let (own, now) = self.read(&call.id).await?;
             let new = self.new_request(call, now, expires_after);
             let (approval, replaces) = match own {
@@ -76,7 +77,7 @@ impl Gate {
                         None => return Ok(own),
                     }
                 }
-                None => match self.find(call, epoch).await? {
+                None => match self.find(call).await? {
                     Found::Usable(approval) => return Ok(*approval),
                     Found::Nothing { repeats, moved_from } => {
                         (Approval::new(ApprovalRequest { repeats, moved_from, ..new }), None)
@@ -90,6 +91,7 @@ impl Gate {
             }
             tokio::time::sleep(CONFLICT_DELAY).await;
         }
+        Err(StoreError::never_written(&call.id))
     }
 
     fn new_request(
@@ -132,7 +134,15 @@ impl Gate {
             && request.session_id == call.session
             && request.is_for(&call.tool, &call.input)
             && self.is_in_directory(call, request);
-        if is_for_call { Ok(()) } else { Err(StoreError::unrequested_approval(&request.id)) }
+        if !is_for_call {
+            return Err(StoreError::unrequested_approval(&request.id));
+        }
+        let is_outdated =
+            |(used, version): &(ApprovalId, u64)| used == id && approval.version() < *version;
+        if lock(&self.used).iter().any(is_outdated) {
+            return Err(StoreError::outdated_approval(id));
+        }
+        Ok(())
     }
 
     fn is_in_directory(&self, call: &Call, request: &ApprovalRequest) -> bool {
@@ -140,7 +150,7 @@ impl Gate {
     }
 
     /// Looks for an unused approval of another call with the same tool and input, in the same directory.
-    async fn find(&self, call: &Call, epoch: Epoch) -> Result<Found, StoreError> {
+    async fn find(&self, call: &Call) -> Result<Found, StoreError> {
         let is_call = |approval: &Approval| approval.request.is_for(&call.tool, &call.input);
         let is_same = |approval: &&Approval| {
             is_call(approval) && self.is_in_directory(call, &approval.request)
@@ -173,7 +183,7 @@ impl Gate {
                 ApprovalStatus::Decided => return Ok(Found::Usable(Box::new(approval))),
                 ApprovalStatus::Pending => pending = pending.or(Some(approval)),
                 _ => {
-                    if let Some(lost) = self.lose(&approval, epoch).await? {
+                    if let Some(lost) = self.lose(&approval).await? {
                         repeats = Some(lost.request.id);
                     }
                 }

@@ -6,9 +6,10 @@ use claude_wire::message::ResultMessage;
 use super::gate::Gate;
 use super::record::{Approval, ApprovalStatus};
 use super::request::ApprovalId;
+use super::store_access::RunEpochs;
 use super::texts::settling_failed;
 use crate::lock::lock;
-use crate::store::{Epoch, StoreError};
+use crate::store::StoreError;
 use crate::warning::Warning;
 
 /// What a turn left behind.
@@ -58,7 +59,7 @@ impl Gate {
         result: Option<&ResultMessage>,
         is_stopping: bool,
     ) -> Result<Vec<Approval>, StoreError> {
-        let Some(epoch) = self.settling_epoch(session, is_stopping).await? else {
+        let Some(epochs) = self.settling_epochs(session, is_stopping).await? else {
             return self.unused(session).await;
         };
         let (deferred, cancelled, unsent) = {
@@ -90,12 +91,12 @@ impl Gate {
                 // A call that another hook deferred did not run either.
                 let is_kept = result.is_some_and(|result| is_deferred_by(result, approval));
                 let mut calls = own.map(|(call, _)| call).chain(kept.iter().filter(|_| is_kept));
-                calls.find_map(|call| approval.release(call, epoch))
+                calls.find_map(|call| epochs.release(approval, call))
             };
             let settled = |approval: &Approval| {
-                let ended = released(approval).or_else(|| approval.lose(epoch));
+                let ended = released(approval).or_else(|| epochs.lose(approval));
                 // The result of a run that is stopped does not say whether the tool ran.
-                let finish = || if is_stopping { None } else { self.finish(approval, epoch) };
+                let finish = || if is_stopping { None } else { self.finish(approval, &epochs) };
                 let ended = ended.or_else(finish).or_else(|| approval.park());
                 // Requests of this turn expire at the resume, those of earlier ones now: perhaps no call asks again.
                 ended.or_else(|| approval.expire(now))
@@ -117,18 +118,20 @@ impl Gate {
 }
 
 impl Gate {
-    /// Returns the epoch with which the end of a turn is recorded. A run that ends and has not asked for approvals of
+    /// Returns the epochs with which the end of a turn is recorded. A run that ends and has not asked for approvals of
     /// the session must not claim them: another host may have resumed the session, and would lose them.
-    async fn settling_epoch(
+    async fn settling_epochs(
         &self,
         session: &SessionId,
         is_stopping: bool,
-    ) -> Result<Option<Epoch>, StoreError> {
-        match self.known_epoch(session).await {
-            None if is_stopping => Ok(None),
-            None => self.epoch(session).await.map(Some),
-            known => Ok(known),
+    ) -> Result<Option<RunEpochs>, StoreError> {
+        if self.known_epoch(session).await.is_none() {
+            if is_stopping {
+                return Ok(None);
+            }
+            self.epoch(session).await?;
         }
+        Ok(Some(self.epochs_of(session).await))
     }
 
     /// Returns the approvals that are pending or decided, without a change.
@@ -139,12 +142,12 @@ impl Gate {
     }
 
     /// Records the result of a call, unless it is still running, such as one of an agent in the background.
-    fn finish(&self, approval: &Approval, epoch: Epoch) -> Option<Approval> {
+    fn finish(&self, approval: &Approval, epochs: &RunEpochs) -> Option<Approval> {
         let is_running = |call: &ToolUseId| lock(&self.calls).is_running(call);
         if approval.started_for.as_ref().is_some_and(is_running) {
             return None;
         }
-        approval.finish(epoch)
+        epochs.finish(approval)
     }
 
     /// Records the results of calls whose agents have ended or go on, and that no run waits for the decisions about
@@ -157,17 +160,19 @@ impl Gate {
     }
 
     async fn settle_calls_of_agents(&self, session: &SessionId) -> Result<(), StoreError> {
-        let epoch = self.epoch(session).await?;
+        self.epoch(session).await?;
+        let epochs = self.epochs_of(session).await;
         let (open, _) = self.open(session).await?;
         for approval in open {
-            self.replace(&approval, &|approval| self.settle_call_of_agent(approval, epoch)).await?;
+            self.replace(&approval, &|approval| self.settle_call_of_agent(approval, &epochs))
+                .await?;
         }
         Ok(())
     }
 
-    fn settle_call_of_agent(&self, approval: &Approval, epoch: Epoch) -> Option<Approval> {
+    fn settle_call_of_agent(&self, approval: &Approval, epochs: &RunEpochs) -> Option<Approval> {
         let id = &approval.request.id;
-        let finished = self.finish(approval, epoch);
+        let finished = self.finish(approval, epochs);
         if finished.is_some()
             || approval.request.agent_id.is_none()
             || lock(&self.calls).is_awaited(id)

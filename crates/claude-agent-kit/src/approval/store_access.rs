@@ -4,10 +4,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use claude_wire::id::SessionId;
+use claude_wire::id::{SessionId, ToolUseId};
 use tokio::time::Instant;
 
 use super::gate::Gate;
+use super::inbox::MAX_CONFLICTS;
 use super::record::{Approval, ApprovalStatus};
 use super::request::ApprovalId;
 use super::store::{ApprovalFilter, ApprovalWrite};
@@ -23,6 +24,34 @@ pub(super) const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// The delay after a change that came too late because another one was stored.
 pub(super) const CONFLICT_DELAY: Duration = Duration::from_millis(5);
+
+/// The epochs of a run for one session, the current one last. There are several only if the run has claimed the approvals
+/// again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunEpochs(Vec<Epoch>);
+
+impl RunEpochs {
+    /// Returns the epoch in which this run has started a call, or the current one. `None` if the run has no claim.
+    fn of(&self, approval: &Approval) -> Option<Epoch> {
+        let started = approval.started_in.filter(|started| self.0.contains(started));
+        started.or(self.0.last().copied())
+    }
+
+    /// Records the result of a call that this run has started.
+    pub(super) fn finish(&self, approval: &Approval) -> Option<Approval> {
+        approval.finish(self.of(approval)?)
+    }
+
+    /// Records that the outcome of a call is unknown, if an earlier run started it.
+    pub(super) fn lose(&self, approval: &Approval) -> Option<Approval> {
+        approval.lose(self.of(approval)?)
+    }
+
+    /// Gives back the decision that this run used for a call that did not run.
+    pub(super) fn release(&self, approval: &Approval, call: &ToolUseId) -> Option<Approval> {
+        approval.release(call, self.of(approval)?)
+    }
+}
 
 impl Gate {
     /// Claims the approvals of a session that this run resumes: a claim at the end of its turn could take them from a
@@ -41,14 +70,50 @@ impl Gate {
     /// Returns the epoch of this run for a session, if it was claimed.
     pub(super) async fn known_epoch(&self, session: &SessionId) -> Option<Epoch> {
         let epochs = self.epochs.lock().await;
-        epochs.iter().find(|(known, _)| known == session).map(|(_, epoch)| *epoch)
+        epochs.iter().rfind(|(known, _)| known == session).map(|(_, epoch)| *epoch)
+    }
+
+    /// Returns all epochs of this run for a session.
+    pub(super) async fn epochs_of(&self, session: &SessionId) -> RunEpochs {
+        let epochs = self.epochs.lock().await;
+        let own = epochs.iter().filter(|(known, _)| known == session);
+        RunEpochs(own.map(|(_, epoch)| *epoch).collect())
+    }
+
+    /// Claims the approvals of a session again after another host has, and returns whether this run owns them. Two hosts that resume a session at once may
+    /// claim the session and its approvals in different orders, and each would end because of the other one. The owner of
+    /// the session continues.
+    pub(super) async fn reclaim(&self, session: &SessionId, lost: Epoch) -> bool {
+        let Some(claim) = self.sessions.iter().find(|it| it.key.session() == session) else {
+            return false;
+        };
+        let scope = self.approvals().scope();
+        let mut epochs = self.epochs.lock().await;
+        // Another call of this run was faster.
+        if epochs.iter().rfind(|(known, _)| known == session).is_some_and(|(_, it)| *it > lost) {
+            return true;
+        }
+        if let Err(error) = self.retry(&|| claim.check()).await {
+            tracing::debug!("the session of the approvals is not owned: {error}");
+            return false;
+        }
+        match self.retry(&|| self.store().claim_approvals(scope, session)).await {
+            Ok(epoch) => {
+                epochs.push((session.clone(), epoch));
+                true
+            }
+            Err(error) => {
+                tracing::debug!("the approvals could not be claimed again: {error}");
+                false
+            }
+        }
     }
 
     /// Returns the epoch of this run for a session, which is claimed on its first request.
     pub(super) fn epoch<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Epoch> {
         Box::pin(async move {
             let mut epochs = self.epochs.lock().await;
-            if let Some((_, epoch)) = epochs.iter().find(|(known, _)| known == session) {
+            if let Some((_, epoch)) = epochs.iter().rfind(|(known, _)| known == session) {
                 return Ok(*epoch);
             }
             let scope = self.approvals().scope();
@@ -59,12 +124,9 @@ impl Gate {
     }
 
     /// Records that the outcome of a call is unknown, if an earlier run started it.
-    pub(super) async fn lose(
-        &self,
-        approval: &Approval,
-        epoch: Epoch,
-    ) -> Result<Option<Approval>, StoreError> {
-        let lost = self.replace(approval, &|approval| approval.lose(epoch)).await?;
+    pub(super) async fn lose(&self, approval: &Approval) -> Result<Option<Approval>, StoreError> {
+        let epochs = self.epochs_of(&approval.request.session_id).await;
+        let lost = self.replace(approval, &|approval| epochs.lose(approval)).await?;
         lock(&self.turn).lost.extend(lost.clone());
         Ok(lost)
     }
@@ -82,7 +144,7 @@ impl Gate {
     ) -> StoreFuture<'a, Option<Approval>> {
         let mut current = approval.clone();
         Box::pin(async move {
-            loop {
+            for _ in 0..MAX_CONFLICTS {
                 let Some(changed) = change(&current) else { return Ok(None) };
                 if self.write(ApprovalWrite::update(&changed)).await? {
                     return Ok(Some(changed));
@@ -94,6 +156,7 @@ impl Gate {
                     None => return Ok(None),
                 }
             }
+            Err(StoreError::never_written(&current.request.id))
         })
     }
 

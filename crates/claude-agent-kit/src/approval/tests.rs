@@ -16,7 +16,10 @@ use crate::callback::{CallbackContext, CancelToken};
 use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
 use crate::session::SessionLink;
-use crate::store::{Epoch, MemoryStore, StoreError, StoreErrorKind, StoreFuture};
+use crate::store::{
+    Epoch, MemoryStore, OwnedSessions, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    StoreFuture,
+};
 
 pub(super) const SESSION: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
@@ -274,7 +277,7 @@ pub(super) fn context() -> (CallbackContext, CancelToken) {
 pub(super) fn gate(store: &(impl ApprovalStore + Clone)) -> (Gate, Approvals) {
     let approvals = Approvals::new("t", store.clone());
     let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::ZERO);
-    (Gate::new(policy, None, false), approvals)
+    (Gate::new(policy, None, Vec::new(), false), approvals)
 }
 
 pub(super) async fn ask(gate: &Gate, call: PreToolUseInput) -> Response {
@@ -348,7 +351,7 @@ async fn a_run_that_ends_takes_no_approvals_from_the_host_that_resumed_its_sessi
         approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap();
         // The run was resumed, and its model called no tool.
         let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::ZERO);
-        let idle = Gate::new(policy, None, true);
+        let idle = Gate::new(policy, None, Vec::new(), true);
         if is_claimed {
             idle.claim(Some(&SESSION.into())).await;
         }
@@ -382,6 +385,43 @@ async fn of_two_hosts_one_uses_the_decision() {
     end_turn(&second, None, false).await;
     let approval = approvals.get(&pending.request.id).await.unwrap().unwrap();
     assert_eq!(approval.status, ApprovalStatus::Finished);
+}
+
+/// Creates the gate of a host that has claimed a session, and not yet its approvals.
+async fn host_of_session(store: &MemoryStore) -> Gate {
+    let key = SessionKey::new("t", "p", SESSION).unwrap();
+    let epoch = store.claim(&key).await.unwrap();
+    let mut sessions = OwnedSessions::default();
+    sessions.add(key, epoch);
+    let policy = ApprovalPolicy::new(Approvals::new("t", store.clone())).park_after(Duration::ZERO);
+    Gate::new(policy, None, sessions.claims(&(Arc::new(store.clone()) as Arc<_>)), true)
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_hosts_that_resume_at_once_the_owner_of_the_session_continues() {
+    let store = MemoryStore::new();
+    let (asking, approvals) = gate(&store);
+    for id in ["c", "d"] {
+        let mut call = call(id, id);
+        call.agent_id = Some("agent".into());
+        assert_eq!(ask(&asking, call).await, held());
+    }
+    for pending in approvals.pending().await.unwrap() {
+        approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap();
+    }
+    let (first, owner) = (host_of_session(&store).await, host_of_session(&store).await);
+    owner.claim(Some(&SESSION.into())).await;
+    assert_eq!(ask(&owner, call("c2", "c")).await, allowed("c"));
+    // The host that has lost the session claims the approvals last.
+    first.claim(Some(&SESSION.into())).await;
+    let calls = tokio::join!(ask(&owner, call("d2", "d")), ask(&owner, call("e", "e")));
+    assert_eq!(calls, (allowed("d"), Response::defer()));
+    let superseded = ask(&first, call("c3", "c")).await;
+    assert!(superseded.is_stop(), "{superseded:?}");
+    // The calls of both epochs have their results.
+    let settled = end_turn(&owner, None, false).await;
+    assert!(settled.approvals.is_empty(), "{settled:?}");
+    assert!(approvals.list_all(ApprovalFilter::Open).await.unwrap().approvals.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -490,7 +530,7 @@ async fn a_decision_during_the_wait_is_used_at_once() {
     let store = MemoryStore::new();
     let approvals = Approvals::new("t", store.clone());
     let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::from_secs(60));
-    let gate = Arc::new(Gate::new(policy, None, false));
+    let gate = Arc::new(Gate::new(policy, None, Vec::new(), false));
     let asking = tokio::spawn({
         let gate = gate.clone();
         async move { ask(&gate, call("c", "ls")).await }
@@ -518,7 +558,7 @@ async fn a_decision_during_the_wait_is_used_at_once() {
 async fn an_interrupted_wait_withdraws_the_request_unless_the_run_stops() {
     for is_stopping in [true, false] {
         let approvals = Approvals::new("t", MemoryStore::new());
-        let gate = Gate::new(ApprovalPolicy::new(approvals.clone()), None, false);
+        let gate = Gate::new(ApprovalPolicy::new(approvals.clone()), None, Vec::new(), false);
         let (context, cancel) = context();
         cancel.cancel();
         let response = format!("{:?}", gate.respond(call("c", "ls"), context).await);
@@ -528,7 +568,10 @@ async fn an_interrupted_wait_withdraws_the_request_unless_the_run_stops() {
         assert_eq!(approvals.pending().await.unwrap().len(), usize::from(is_stopping));
         // If the CLI replays the call nevertheless, it is requested again.
         let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::ZERO);
-        assert_eq!(ask(&Gate::new(policy, None, false), call("c", "ls")).await, Response::defer());
+        assert_eq!(
+            ask(&Gate::new(policy, None, Vec::new(), false), call("c", "ls")).await,
+            Response::defer()
+        );
         only_pending(&approvals).await;
     }
 }
@@ -540,7 +583,7 @@ async fn expired_requests_are_denied_also_after_a_decision_in_time() {
         let policy = ApprovalPolicy::new(approvals.clone())
             .park_after(Duration::ZERO)
             .expires_after(Duration::from_millis(50));
-        let first = Gate::new(policy.clone(), None, false);
+        let first = Gate::new(policy.clone(), None, Vec::new(), false);
         assert_eq!(ask(&first, call("c", "ls")).await, Response::defer());
         let pending = only_pending(&approvals).await;
         if is_decided {
@@ -551,7 +594,7 @@ async fn expired_requests_are_denied_also_after_a_decision_in_time() {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(approvals.pending().await.unwrap().is_empty());
-        let second = Gate::new(policy, None, true);
+        let second = Gate::new(policy, None, Vec::new(), true);
         let response = format!("{:?}", ask(&second, call("c", "ls")).await);
         assert!(response.contains("the request for approval expired"), "{response}");
         let late = approvals.decide(&pending.request.id, Decision::allow("ana")).await;
@@ -564,7 +607,7 @@ async fn a_policy_that_fails_denies_the_call() {
     let approvals = Approvals::new("t", MemoryStore::new());
     let policy = ApprovalPolicy::new(approvals.clone())
         .decide_with(|_| async { Err::<ApprovalRule, crate::BoxError>("no rules".into()) });
-    let gate = Gate::new(policy, None, false);
+    let gate = Gate::new(policy, None, Vec::new(), false);
     assert_eq!(
         ask(&gate, call("c", "ls")).await,
         Response::deny("not run: the approval policy failed")
@@ -664,7 +707,7 @@ async fn a_call_that_another_hook_defers_gives_its_decision_back() {
 async fn a_call_is_deferred_if_the_store_fails_while_the_run_waits() {
     let store = Flaky::default();
     let approvals = Approvals::new("t", store.clone());
-    let gate = Arc::new(Gate::new(ApprovalPolicy::new(approvals.clone()), None, false));
+    let gate = Arc::new(Gate::new(ApprovalPolicy::new(approvals.clone()), None, Vec::new(), false));
     let asking = tokio::spawn({
         let gate = gate.clone();
         async move { ask(&gate, call("c", "ls")).await }
@@ -685,7 +728,8 @@ async fn a_parked_request_is_not_parked_while_a_run_waits_for_it() {
     assert_eq!(ask(&first, call("c", "ls")).await, Response::defer());
     end_turn(&first, None, true).await;
     assert!(only_pending(&approvals).await.is_parked);
-    let second = Arc::new(Gate::new(ApprovalPolicy::new(approvals.clone()), None, true));
+    let second =
+        Arc::new(Gate::new(ApprovalPolicy::new(approvals.clone()), None, Vec::new(), true));
     let asking = tokio::spawn(async move { ask(&second, call("c", "ls")).await });
     let mut pending = only_pending(&approvals).await;
     while pending.is_parked {

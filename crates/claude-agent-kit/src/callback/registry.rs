@@ -26,6 +26,7 @@ use crate::mcp::Servers;
 use crate::permission::{self, Permission, PermissionOrigin, ToolRequest};
 use crate::question::{self, Answers, Questions};
 use crate::session::SessionLink;
+use crate::store::SessionClaim;
 
 /// The callbacks of a host.
 #[derive(Clone)]
@@ -150,9 +151,10 @@ impl Registry {
     pub(crate) fn open_gate(
         &mut self,
         project: Option<Arc<str>>,
+        sessions: Vec<SessionClaim>,
         is_resumed: bool,
     ) -> Option<Arc<Gate>> {
-        let gate = Arc::new(Gate::new(self.approvals.clone()?, project, is_resumed));
+        let gate = Arc::new(Gate::new(self.approvals.clone()?, project, sessions, is_resumed));
         let registration = PreToolUse.timeout(gate.timeout()).fail_closed();
         let for_hook = gate.clone();
         // Not shared with other runs of the same options.

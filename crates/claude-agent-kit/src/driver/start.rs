@@ -361,7 +361,8 @@ fn open_gate(
     mirror: Option<&MirrorStart>,
 ) -> Option<Arc<Gate>> {
     let project = mirror.and_then(|start| start.target.project.clone());
-    options.host.callbacks.open_gate(project, resumes(prepared))
+    let sessions = mirror.map(MirrorStart::claims).unwrap_or_default();
+    options.host.callbacks.open_gate(project, sessions, resumes(prepared))
 }
 
 /// Returns whether the CLI continues an earlier conversation, by its options or extra arguments.

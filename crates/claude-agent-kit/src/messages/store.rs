@@ -51,6 +51,8 @@ pub(super) fn add(messages: &mut Messages) {
     messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
     messages.store_error(&write_session::out_of_order(&key, Sequence::new(17), Sequence::new(19)));
     messages.store_error(&write_session::empty_page(&key));
+    messages.store_error(&StoreError::outdated_approval(&ApprovalId::parse(id).unwrap()));
+    messages.store_error(&StoreError::never_written(&ApprovalId::parse(id).unwrap()));
     for of in ["session", "list"] {
         for limit in ["2048 MiB", "100,000 pages", "it returned within 10 minutes"] {
             messages.store_error(&pages::too_large(of, limit));

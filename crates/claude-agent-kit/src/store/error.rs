@@ -101,6 +101,24 @@ impl StoreError {
         Self::new(StoreErrorKind::Corrupt, message)
     }
 
+    /// Creates the error of a store that returned an approval as it was before this run used it.
+    pub(crate) fn outdated_approval(id: &ApprovalId) -> Self {
+        let message = format!(
+            "the store returned an earlier version of approval {id}, which was used since; help: check who can write to \
+             the store, and whether it was restored from a backup"
+        );
+        Self::new(StoreErrorKind::Corrupt, message)
+    }
+
+    /// Creates the error of a store that refuses every change of an approval because of an earlier one.
+    pub(crate) fn never_written(id: &ApprovalId) -> Self {
+        let message = format!(
+            "approval {id} could not be changed because other changes preceded it again and again; help: check that \
+             the store compares versions, and try again"
+        );
+        Self::new(StoreErrorKind::Rejected, message)
+    }
+
     /// Creates the error of a cursor that is not one of the store.
     pub fn invalid_cursor(cursor: &str) -> Self {
         let shown: String = cursor.chars().take(64).collect();

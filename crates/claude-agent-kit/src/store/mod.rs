@@ -61,6 +61,7 @@ pub(crate) mod recover;
 mod request;
 pub(crate) mod restore;
 pub(crate) mod retention;
+mod session_claim;
 mod summary;
 pub(crate) mod upload;
 pub(crate) mod write_session;
@@ -84,6 +85,7 @@ pub use retention::{Retention, RetentionFailure, RetentionReport};
 
 pub(crate) use private_folder::PrivateFolder;
 pub(crate) use restore::{MirrorStart, restore};
+pub(crate) use session_claim::SessionClaim;
 pub(crate) use upload::{LocalFile, OwnedSessions, Stored, Target};
 
 /// The future returned by the methods of a [`SessionStore`].

@@ -27,7 +27,8 @@ pub(crate) struct Bounds {
     of: &'static str,
     bytes: u64,
     count: u64,
-    began: Instant,
+    /// The time of the requests. What the host does between them does not count.
+    took: Duration,
 }
 
 impl Bounds {
@@ -37,12 +38,18 @@ impl Bounds {
     }
 
     fn of(of: &'static str) -> Self {
-        Self { of, bytes: 0, count: 0, began: Instant::now() }
+        Self { of, bytes: 0, count: 0, took: Duration::ZERO }
     }
 
-    /// Counts a page, after which there may be more.
-    pub(crate) fn add(&mut self, bytes: usize, more: bool) -> Result<(), StoreError> {
+    /// Counts a page that was requested at `began`, and after which there may be more.
+    pub(crate) fn add(
+        &mut self,
+        bytes: usize,
+        more: bool,
+        began: Instant,
+    ) -> Result<(), StoreError> {
         self.count += 1;
+        self.took += began.elapsed();
         self.bytes = self.bytes.saturating_add(bytes as u64);
         if self.bytes > MAX_BYTES {
             return Err(too_large(self.of, "2048 MiB"));
@@ -50,7 +57,7 @@ impl Bounds {
         if more && self.count >= MAX_PAGES {
             return Err(too_large(self.of, "100,000 pages"));
         }
-        if more && self.began.elapsed() > MAX_TIME {
+        if more && self.took > MAX_TIME {
             return Err(too_large(self.of, "it returned within 10 minutes"));
         }
         Ok(())
@@ -86,13 +93,14 @@ impl Pages {
             if self.is_over {
                 return Ok(None);
             }
+            let began = Instant::now();
             let page = load_page(store, key, load.after(self.after)).await?;
             self.is_over = !page.more;
             if let Some(last) = page.entries.last() {
                 self.after = last.sequence;
             }
             let bytes = page.entries.iter().map(|entry| entry.text.len() + 1).sum();
-            self.bounds.add(bytes, page.more)?;
+            self.bounds.add(bytes, page.more, began)?;
             Ok(Some(page))
         })
     }
@@ -106,12 +114,13 @@ pub(crate) fn list_page<'a>(
     list: List<'a>,
 ) -> StoreFuture<'a, SessionList> {
     Box::pin(async move {
+        let began = Instant::now();
         let listed = limited(store.list(project, list)).await?;
         let size = |row: &SessionRow| {
             let summary = row.summary.as_ref().map_or(0, |summary| summary.data.len());
             row.session.as_str().len() + summary + 1
         };
-        bounds.add(listed.sessions.iter().map(size).sum(), listed.next.is_some())?;
+        bounds.add(listed.sessions.iter().map(size).sum(), listed.next.is_some(), began)?;
         Ok(listed)
     })
 }
@@ -131,6 +140,7 @@ mod tests {
     use super::super::key::{Epoch, Subpath};
     use super::super::latest::latest;
     use super::super::request::{Append, Appended};
+    use super::super::retention::Retention;
     use super::*;
 
     /// A store whose session has no end.
@@ -204,6 +214,10 @@ mod tests {
         {
             let store = Endless { text: "{}".into(), delay };
             let error = latest(&store, &project, None).await.unwrap_err();
+            assert!(error.to_string().contains(limit), "{error}");
+            let retention = Retention::new("tenant").project("project");
+            let report = retention.sessions(store, Duration::ZERO).run().await;
+            let error = report.into_result().unwrap_err();
             assert!(error.to_string().contains(limit), "{error}");
         }
     }

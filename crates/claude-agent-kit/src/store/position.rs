@@ -82,17 +82,12 @@ pub(super) struct Position {
 
 /// The positions in the transcripts of a session: few, as a transcript is that of an agent.
 #[derive(Debug, Default)]
-pub(super) struct Positions(Vec<(Option<Subpath>, Position)>);
+pub(super) struct Positions(HashMap<Option<Subpath>, Position>);
 
 impl Positions {
     /// Returns the position in a transcript, at first its start.
     pub(super) fn of(&mut self, subpath: Option<&Subpath>) -> &mut Position {
-        let known = self.0.iter().position(|(known, _)| known.as_ref() == subpath);
-        let at = known.unwrap_or_else(|| {
-            self.0.push((subpath.cloned(), Position::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[at].1
+        self.0.entry(subpath.cloned()).or_default()
     }
 }
 

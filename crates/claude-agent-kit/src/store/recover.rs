@@ -261,7 +261,8 @@ impl Target {
         let Some(last) = &stored.last else { return Ok(true) };
         let acknowledged =
             rules.note.and_then(|note| note.acknowledged.get(key.session().as_str()));
-        if acknowledged.is_some_and(|id| id == last.as_str()) {
+        // The ID of an entry without UUID follows from its text, which an agent could guess.
+        if last.has_uuid() && acknowledged.is_some_and(|id| id == last.as_str()) {
             return Ok(true);
         }
         match files.iter().find(|file| file.subpath.is_none()) {

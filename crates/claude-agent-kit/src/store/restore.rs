@@ -24,6 +24,7 @@ use super::owner::Note;
 use super::place::Place;
 use super::private_folder::PrivateFolder;
 use super::recover::{Recovered, RecoveryOutcome, leftovers};
+use super::session_claim::SessionClaim;
 use super::upload::{OwnedSessions, Target, limited};
 use super::write_session::{blocking, failed_store, store_failed, write_session};
 use crate::error::{Error, ErrorKind, Result};
@@ -92,6 +93,13 @@ impl Restored {
         let target = Target { options: store, project, folder: None, files };
         let mirror = MirrorStart { target, sessions: OwnedSessions::default() };
         Self { options: options.clone(), mirror, warnings: Vec::new() }
+    }
+}
+
+impl MirrorStart {
+    /// Returns the claims on the sessions of the run.
+    pub(crate) fn claims(&self) -> Vec<SessionClaim> {
+        self.sessions.claims(&self.target.options.store)
     }
 }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::SessionStore;
 use super::error::{StoreError, StoreErrorKind};
 use super::key::{ProjectKey, SessionKey};
 use super::memory::now_ms;
+use super::pages::{Bounds, list_page};
 use super::request::{List, SessionRow};
 use super::upload::limited;
 use crate::approval::{ApprovalSelection, ApprovalStore, Approvals};
@@ -167,10 +169,12 @@ impl Retention {
             let project = ProjectKey::new(&self.scope, project)?;
             return self.delete_from(store, &project, before_ms, report).await;
         }
-        let mut after: Option<String> = None;
+        let (mut bounds, mut after): (Bounds, Option<String>) = (Bounds::list(), None);
         loop {
+            let began = Instant::now();
             let page = store.projects(&self.scope, after.as_deref(), PROJECTS);
             let names = limited(page).await?;
+            bounds.add(names.iter().map(String::len).sum(), !names.is_empty(), began)?;
             for name in &names {
                 let project = ProjectKey::new(&self.scope, name)?;
                 self.delete_from(store, &project, before_ms, report).await?;
@@ -195,12 +199,13 @@ impl Retention {
         before_ms: u64,
         report: &mut RetentionReport,
     ) -> Result<(), StoreError> {
-        let (mut cursor, mut deletions): (Option<String>, _) = (None, JoinSet::new());
+        let (mut bounds, mut cursor): (Bounds, Option<String>) = (Bounds::list(), None);
+        let mut deletions = JoinSet::new();
         loop {
             let mut list = List::new();
             list.cursor = cursor.as_deref();
             // The newest are first. The position of the next page does not depend on those that are deleted.
-            let page = limited(store.list(project, list)).await?;
+            let page = list_page(&mut bounds, &**store, project, list).await?;
             for row in page.sessions {
                 if row.modified_ms > before_ms || report.failures.len() >= MAX_FAILURES {
                     continue;
@@ -278,7 +283,7 @@ async fn delete_approvals(approvals: &Approvals, age_ms: u64) -> Result<u64, Sto
 
 pub(crate) fn panicked() -> StoreError {
     let message = "the store panicked while it deleted a session; help: report this to its author";
-    StoreError::new(StoreErrorKind::Unavailable, message)
+    StoreError::new(StoreErrorKind::Rejected, message)
 }
 
 fn milliseconds(time: Duration) -> u64 {

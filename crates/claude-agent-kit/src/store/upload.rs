@@ -16,6 +16,7 @@ use super::pages::Pages;
 use super::position::{Found, Positions};
 use super::private_folder::PrivateFolder;
 use super::request::{Appended, Load};
+use super::session_claim::SessionClaim;
 use super::summary::SessionSummary;
 use super::{SessionStore, StoreFuture};
 use crate::driver::require_timers;
@@ -79,6 +80,13 @@ impl OwnedSessions {
         self.0.iter().position(|(owned, _)| owned == key)
     }
 
+    pub(crate) fn claims(&self, store: &Arc<dyn SessionStore>) -> Vec<SessionClaim> {
+        let claim = |(key, session): &(SessionKey, OwnedSession)| {
+            SessionClaim::new(store.clone(), key.clone(), session.epoch)
+        };
+        self.0.iter().map(claim).collect()
+    }
+
     /// Discards what is known about the store, after a failure.
     pub(crate) fn forget_stored(&mut self) {
         for (_, session) in &mut self.0 {
@@ -112,7 +120,7 @@ pub(crate) struct Stored {
     pub(crate) occurrences: Occurrences,
     pub(crate) summary: SessionSummary,
     pub(super) positions: Positions,
-    /// The last entry of all transcripts.
+    /// The last entry of all transcripts with a UUID, or of those without if there is none.
     pub(super) last: Option<EntryId>,
 }
 
@@ -128,7 +136,10 @@ impl Stored {
                     stored.occurrences.count(&entry);
                     stored.summary.add(&entry);
                     stored.positions.of(entry.subpath.as_ref()).add(&entry);
-                    stored.last = Some(entry.id);
+                    let is_known = stored.last.as_ref().is_some_and(EntryId::has_uuid);
+                    if entry.id.has_uuid() || !is_known {
+                        stored.last = Some(entry.id);
+                    }
                 }
             }
             Ok(stored)
@@ -232,11 +243,12 @@ impl Target {
         })
     }
 
-    /// Records the last entry that the store has. [`recover`](super::recover()) needs it if the CLI retracts
-    /// that entry.
+    /// Records the last entry with a UUID that the store has. [`recover`](super::recover()) needs it if the CLI
+    /// retracts that entry.
     pub(crate) fn acknowledge(&self, key: &SessionKey, entries: &[NewEntry], appended: &Appended) {
         let is_last = appended.sequences.last() == Some(&appended.last);
-        if let (Some(folder), Some(entry)) = (&self.folder, entries.last())
+        let last = entries.iter().rfind(|entry| entry.id().has_uuid());
+        if let (Some(folder), Some(entry)) = (&self.folder, last)
             && is_last
             && let Err(error) = folder.acknowledged(key, entry.id())
         {

@@ -250,7 +250,9 @@ impl SessionWriter {
             self.written.bytes += entry.text.len() as u64 + 1;
             self.written.last = entry.sequence;
         }
-        self.written.last_id = entries.last().map(|entry| entry.id.clone());
+        if let Some(last) = entries.iter().rfind(|entry| entry.id.has_uuid()) {
+            self.written.last_id = Some(last.id.clone());
+        }
         let temporary = match &self.temporary {
             Some(temporary) => temporary,
             None => self.temporary.insert(TemporaryFolder::create(&self.folder, &self.id)?),
