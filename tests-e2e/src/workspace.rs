@@ -12,6 +12,22 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
+/// Returns whether the user is root, who alone can start programs as other users.
+///
+/// # Panics
+/// In CI, where no test may be skipped.
+#[cfg(unix)]
+#[expect(clippy::print_stdout, reason = "a skipped test says why")]
+pub fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        let is_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
+        assert!(!is_ci, "this test needs root: run the tests of CI as root");
+        println!("SKIPPED: only root can start programs as other users");
+    }
+    is_root
+}
+
 /// Returns whether a test exists, such as `wire/launch::every_flag` or `real/plain_turn`.
 pub fn has_test(test: &str) -> bool {
     let Some((place, rest)) = test.split_once('/') else { return false };

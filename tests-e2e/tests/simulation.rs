@@ -14,7 +14,7 @@ const TWICE: u64 = 100;
 const RARE: [&str; 2] = ["dropped after polls: close", "runtime dropped under a query"];
 
 #[test]
-fn thousands_of_seeds_pass_and_cover_every_event() {
+fn many_seeds_pass_and_cover_every_event() {
     let total: Total = seeds(0, |played| played < RUNS);
     println!("{total}");
     assert_eq!(total.violations, Vec::<String>::new());

@@ -219,6 +219,17 @@ impl TurnOutcome {
     }
 }
 
+/// For how long an interrupted turn is waited for.
+const AFTER_INTERRUPT: Duration = Duration::from_secs(30);
+
+/// Creates the error of a CLI that acknowledged an interrupt and does not end the turn.
+pub(crate) fn not_interrupted() -> Error {
+    let message = format!("the turn did not end within {AFTER_INTERRUPT:?} after its interrupt");
+    Error::new(ErrorKind::ControlTimeout, message)
+        .with_help("stop the session")
+        .with(|facts| facts.limit = Some(AFTER_INTERRUPT))
+}
+
 impl Turn {
     pub(crate) fn new(session: Session, slot: &TurnSlot) -> Self {
         let handles = &session.shared.handles;
@@ -317,14 +328,15 @@ impl Turn {
     /// # async fn example(session: claude_agent_kit::Session) -> claude_agent_kit::Result<()> {
     /// let turn = session.send("Summarize README.md.").await?;
     /// let outcome = turn.finish_within(Duration::from_secs(120)).await?;
-    /// println!("{} (${:?})", outcome.text, outcome.cost.usd);
+    /// println!("{} ({})", outcome.text, outcome.cost);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
     /// Those of [`Self::finish`] and [`Self::interrupt`]; [`TurnCancelled`](ErrorKind::TurnCancelled) if the turn had not
-    /// begun.
+    /// begun; [`ControlTimeout`](ErrorKind::ControlTimeout) if the CLI sends no result within 30 seconds after the
+    /// interrupt.
     ///
     /// # Cancel safety
     /// Dropping the future drops the turn; the session continues, and the turn is not interrupted.
@@ -335,11 +347,13 @@ impl Turn {
             }
             Result::Ok(())
         };
-        match tokio::time::timeout(limit, read).await {
-            Ok(read) => read?,
-            Err(_) => drop(self.interrupt().await?),
+        if let Ok(read) = tokio::time::timeout(limit, read).await {
+            read?;
+            return self.finish().await;
         }
-        self.finish().await
+        self.interrupt().await?;
+        let interrupted = tokio::time::timeout(AFTER_INTERRUPT, self.finish()).await;
+        interrupted.unwrap_or_else(|_| Err(not_interrupted()))
     }
 
     /// Waits for the result and returns the outcome of the turn, including the items that

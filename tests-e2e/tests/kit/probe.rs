@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::{Check, Cli, Options, OsUser, WarningCode, doctor};
 use tests_e2e::harness::processes::marked;
+use tests_e2e::workspace::is_root;
 
 use crate::support::{
     FakeProgram, HANDSHAKE, HOST, RESULT, ask, codes, in_time, run, until, write_executable,
@@ -185,8 +186,7 @@ fn version_is_found_by_a_host_that_ignores_sigchld() {
 
 #[test]
 fn host_that_cannot_create_threads_gets_an_error() {
-    if !rustix::process::geteuid().is_root() {
-        println!("SKIPPED: only root can take another user's right to threads away");
+    if !is_root() {
         return;
     }
     let fake = cli_with_probe("echo 2.1.325");

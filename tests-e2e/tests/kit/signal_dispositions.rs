@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use tests_e2e::harness::processes::{exists, marked};
+use tests_e2e::workspace::is_root;
 
 use crate::support::{FakeProgram, HOST, SIM, stdout_of, until};
 
@@ -24,8 +25,7 @@ fn runs_succeed_with_sigchld_ignored_and_unknown_exit() {
 
 #[test]
 fn stop_without_kill_permission_ends_and_names_the_process() {
-    if !rustix::process::geteuid().is_root() {
-        // Only root can start a CLI as another user.
+    if !is_root() {
         return;
     }
     let fake = FakeProgram::new("exec sleep 1000");

@@ -70,6 +70,19 @@ fn a_turn_that_takes_too_long_is_interrupted_and_has_its_outcome() {
 }
 
 #[test]
+fn a_turn_that_ignores_its_interrupt_is_not_waited_for_without_limit() {
+    fake_cli::on_paused_clock(async {
+        let (_session, mut cli, turn, user) = session_with_message().await;
+        let finished = tokio::spawn(turn.finish_within(Duration::from_secs(1)));
+        reject_withdrawal(&mut cli, &user).await;
+        let interrupt = cli.expect_request("interrupt").await;
+        cli.respond(&interrupt, json!({})).await;
+        let error = finished.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ControlTimeout, "{error}");
+    });
+}
+
+#[test]
 fn ended_turn_cannot_be_interrupted() {
     on_both(hello, async |harness| {
         let session = start(harness.options()).await;

@@ -15,6 +15,7 @@ use claude_agent_kit::store::{
 };
 use claude_agent_kit::{Conversation, ErrorKind, OsUser, Session, WarningCode};
 use tests_e2e::harness::Harness;
+use tests_e2e::workspace::is_root;
 
 use crate::fake_cli::on_paused_clock;
 use crate::helpers::{in_memory, start};
@@ -144,8 +145,7 @@ fn talkative(path: &Path) -> String {
 #[test]
 fn a_file_of_another_user_is_not_read() {
     let (user, group) = (65_534, 65_534);
-    if !rustix::process::geteuid().is_root() {
-        // Only root can run the CLI as another user.
+    if !is_root() {
         return;
     }
     run(async {

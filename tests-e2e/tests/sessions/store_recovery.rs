@@ -14,6 +14,7 @@ use claude_agent_kit::{Conversation, Exit, Session};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tests_e2e::harness::Harness;
+use tests_e2e::workspace::is_root;
 
 use crate::helpers::{in_memory, on_both, start, turn};
 use crate::store_mirror::FaultyStore;
@@ -155,8 +156,7 @@ fn a_forged_note_reaches_no_session_of_another_run() {
 
 #[test]
 fn a_note_of_another_user_is_ignored() {
-    if !rustix::process::geteuid().is_root() {
-        // Only root can give a file to another user.
+    if !is_root() {
         return;
     }
     in_memory(script(), async |harness| {

@@ -92,6 +92,7 @@ fn calls(messages: &mut Messages) {
     messages.error(&mcp::failed("docs", mcp::UNKNOWN_SERVER));
     messages.error(&mcp::late("docs".to_owned(), Duration::from_secs(10)));
     messages.error(&crate::mcp::client::no_response("roots/list"));
+    messages.error(&crate::turn::not_interrupted());
     messages.error(&crate::mcp::client::too_many_requests("docs"));
     messages.error(&crate::mcp::client::session_ended(DriverGone));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

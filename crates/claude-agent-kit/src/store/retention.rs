@@ -309,7 +309,7 @@ mod tests {
     use super::super::StoreFuture;
     use super::super::entry::{EntryId, NewEntry};
     use super::super::faulty::FaultyStore;
-    use super::super::key::{Epoch, Subpath};
+    use super::super::key::{Epoch, Sequence, Subpath};
     use super::super::request::{Append, Appended, EntryPage, Load, SessionList};
     use super::*;
     use crate::approval::{Approval, ApprovalWrite};
@@ -421,6 +421,63 @@ mod tests {
     }
 
     /// A store of a user, without the methods for retention.
+    /// A store with two sessions, which were changed before and after an hour ago.
+    #[derive(Default)]
+    struct Dated {
+        deleted: std::sync::Mutex<Vec<SessionKey>>,
+    }
+
+    impl Dated {
+        fn modified_ms(number: u32) -> u64 {
+            let minutes = if number == 1 { 61 } else { 59 };
+            now_ms() - minutes * 60_000
+        }
+    }
+
+    impl SessionStore for Dated {
+        fn claim<'a>(&'a self, _: &'a SessionKey) -> StoreFuture<'a, Epoch> {
+            unreachable!()
+        }
+
+        fn append<'a>(&'a self, _: &'a SessionKey, _: Append<'a>) -> StoreFuture<'a, Appended> {
+            unreachable!()
+        }
+
+        fn load<'a>(&'a self, _: &'a SessionKey, _: Load<'a>) -> StoreFuture<'a, EntryPage> {
+            unreachable!()
+        }
+
+        fn list<'a>(&'a self, _: &'a ProjectKey, _: List<'a>) -> StoreFuture<'a, SessionList> {
+            let row = |number| {
+                let modified = Self::modified_ms(number);
+                SessionRow::new(key(number).session().clone(), modified, Sequence::new(1), None)
+            };
+            Box::pin(async move { Ok(SessionList::new(vec![row(2), row(1)], None)) })
+        }
+
+        fn subpaths<'a>(&'a self, _: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {
+            unreachable!()
+        }
+
+        fn delete<'a>(&'a self, _: &'a SessionKey, _: Option<&'a Subpath>) -> StoreFuture<'a, ()> {
+            unreachable!()
+        }
+
+        fn delete_unchanged<'a>(&'a self, key: &'a SessionKey, _: u64) -> StoreFuture<'a, bool> {
+            self.deleted.lock().unwrap().push(key.clone());
+            Box::pin(async { Ok(true) })
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_are_deleted_by_their_last_change() {
+        let store = Arc::new(Dated::default());
+        let retention = Retention::new("tenant").project("project");
+        let retention = retention.sessions(store.clone(), Duration::from_secs(3600));
+        assert_eq!(retention.run().await.into_result().unwrap().sessions, 1);
+        assert_eq!(*store.deleted.lock().unwrap(), [key(1)]);
+    }
+
     struct Plain;
 
     impl SessionStore for Plain {

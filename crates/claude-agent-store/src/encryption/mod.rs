@@ -42,7 +42,7 @@ use self::order::{Order, Pages};
 /// These are outside of the chain, and a store could move them: entries without an epoch, such as titles, tags and
 /// imported conversations, and those that earlier versions of this crate have stored. Not detectable are also: the last entries
 /// are withheld, or an earlier state or summary is returned, to a host that has not seen the newer one; the first
-/// entries are withheld, as after a deletion; within one epoch, entries of different hosts that had not loaded the
+/// entries are withheld, as after a deletion; entries before the last 131,072 of one load are withheld; within one epoch, entries of different hosts that had not loaded the
 /// session are exchanged.
 ///
 /// Use one handle (and its clones) per process: appends of one session wait for each other there, and what was loaded

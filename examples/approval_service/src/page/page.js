@@ -56,7 +56,7 @@ function pendingItem(approval) {
     item.append(element("p", "This call was approved before, and may have run already.", "warning"));
   }
   if (moved_from) {
-    item.append(element("p", "This call was approved for another directory.", "warning"));
+    item.append(element("p", "This call was requested before, for another directory.", "warning"));
   }
   const message = element("input");
   message.placeholder = "Reason of a denial, which the model reads";
