@@ -75,8 +75,9 @@ fn a_turn_that_ignores_its_interrupt_is_not_waited_for_without_limit() {
         let (_session, mut cli, turn, user) = session_with_message().await;
         let finished = tokio::spawn(turn.finish_within(Duration::from_secs(1)));
         reject_withdrawal(&mut cli, &user).await;
+        cli.send_lifecycle(&user, "started").await;
         let interrupt = cli.expect_request("interrupt").await;
-        cli.respond(&interrupt, json!({})).await;
+        cli.respond(&interrupt, json!({"still_queued": []})).await;
         let error = finished.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ControlTimeout, "{error}");
     });
