@@ -97,6 +97,8 @@ claude-agent-kit/src/session/operations/timeout.rs
     SERVER_CONNECT_TIMEOUT: `McpHandle::call`
 claude-agent-kit/src/session/interrupt.rs
     RETRY_INTERVAL: `Turn::interrupt`
+claude-agent-kit/src/turn.rs
+    AFTER_INTERRUPT: a turn after `Turn::finish_within` has interrupted it
 claude-agent-kit/src/session/mcp.rs
     FIRST_TIMEOUT: `McpHandle::wait`, `McpHandle::wait_for`
     LATER_TIMEOUT: `McpHandle::wait`, `McpHandle::wait_for`
@@ -129,15 +131,15 @@ claude-agent-kit/src/approval/inbox.rs
 claude-agent-kit/src/store/retention.rs
     CONCURRENCY: sessions that a `Retention` deletes at once
     MAX_FAILURES: failures of a `Retention`
-claude-agent-kit/src/approval/record.rs
+claude-session-store/src/approval/record.rs
     DECISION_LIFETIME_DAYS: an unused decision about a request without an expiry
-claude-agent-kit/src/approval/store.rs
+claude-session-store/src/approval/store.rs
     POLL_INTERVAL: looking for a decision in a store without notifications
 claude-agent-kit/src/store/upload.rs
     REQUEST_TIMEOUT: a single request to the store
 claude-agent-kit/src/store/pages.rs
-    MAX_BYTES: all entries of one session that are read from a store
-    MAX_PAGES: pages of one session that are read from a store
+    MAX_BYTES: one session, or one list, that is read from a store
+    MAX_PAGES: pages of one session, or of one list, that are read from a store
     MAX_TIME: reading all entries of one session from a store
 claude-agent-kit/src/store/own_files.rs
     MAX_BYTES: a note of a run, and the metadata of a subagent, that are read for a store
@@ -206,7 +208,8 @@ const OTHER_ROWS: &[&str] = &[
 const OTHER_DURATIONS: [&str; 4] = ["(number)", "($seconds)", "(365 * 24 * 3600)", "(left)"];
 
 /// Files that are built for tests only.
-const TESTS: [&str; 5] = ["tests", "messages", "examples.rs", "fixture.rs", "every_event.rs"];
+const TESTS: [&str; 6] =
+    ["tests", "messages", "examples.rs", "fixture.rs", "every_event.rs", "conformance"];
 
 /// A limit: the file, the name of the declaration and the row of the guide.
 type Limit = (&'static str, &'static str, &'static str);
@@ -258,9 +261,12 @@ pub fn mismatches() -> io::Result<Vec<String>> {
 pub fn undocumented_timeouts() -> io::Result<Vec<String>> {
     let limits = limits();
     let mut undocumented = Vec::new();
-    for folder in
-        ["crates/claude-wire/src", "crates/claude-agent-core/src", "crates/claude-agent-kit/src"]
-    {
+    for folder in [
+        "crates/claude-wire/src",
+        "crates/claude-session-store/src",
+        "crates/claude-agent-core/src",
+        "crates/claude-agent-kit/src",
+    ] {
         for (path, code) in sources(folder)? {
             if TESTS.iter().any(|part| path.contains(part)) {
                 continue;

@@ -54,6 +54,8 @@ pub(crate) fn test_dir(place: &str) -> Option<&'static str> {
         "core-unit" => "crates/claude-agent-core/src",
         "testkit" => "crates/claude-agent-testkit/tests/it",
         "kit" => "crates/claude-agent-kit/src",
+        "session-store" => "crates/claude-session-store/tests/it",
+        "session-store-unit" => "crates/claude-session-store/src",
         "store" => "crates/claude-agent-store/tests",
         "store-unit" => "crates/claude-agent-store/src",
         "e2e" => "tests-e2e/tests",

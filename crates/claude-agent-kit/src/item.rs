@@ -3,9 +3,9 @@
 use claude_wire::Message;
 use serde::{Serialize, Serializer};
 
-use crate::json_object::JsonObject;
 use crate::permission::ToolRequest;
 use crate::warning::Warning;
+use claude_session_store::json_object::JsonObject;
 
 /// An item of a stream: a message of the CLI, a permission request, or a warning.
 ///

@@ -83,7 +83,6 @@ pub mod history;
 pub mod hook;
 mod id_map;
 mod item;
-mod json_object;
 mod list;
 mod lock;
 mod mask;
@@ -115,7 +114,6 @@ pub mod transport;
 mod turn;
 #[cfg(feature = "tools")]
 mod typed;
-mod visible;
 mod wakers;
 mod warning;
 
@@ -128,6 +126,7 @@ pub use claude_wire::launch::{
 };
 pub use claude_wire::message::ResultMessage;
 pub use claude_wire::tool_input::{Question, QuestionOption};
+pub use claude_wire::visible::{VisibleText, visible};
 pub use claude_wire::{Body, Cost, Exit, Json, Message, Tokens, ToolInput};
 pub use claude_wire::{content, control, id, message, settings, tool_input, value};
 pub use cli::{Cli, CliVersion, MINIMUM_VERSION};
@@ -158,7 +157,6 @@ pub use tool::{
 pub use turn::{Turn, TurnOutcome};
 #[cfg(feature = "tools")]
 pub use typed::{Typed, query_as};
-pub use visible::{VisibleText, visible};
 pub use warning::{Warning, WarningCode};
 
 /// Compiles the example of the README.

@@ -21,7 +21,6 @@ use crate::diagnose::{retry_delay, turn_failure};
 use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
-use crate::json_object::JsonObject;
 #[cfg(feature = "tools")]
 use crate::mask::Mask;
 use crate::options::Options;
@@ -29,6 +28,7 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::tasks::BoxFuture;
 use crate::warning::Warning;
+use claude_session_store::json_object::JsonObject;
 
 /// Starts the CLI, sends a prompt and returns the stream of the answer.
 ///

@@ -8,8 +8,8 @@ use claude_wire::{Extra, Json};
 use serde::{Serialize, Serializer};
 
 use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
-use crate::json_object::JsonObject;
 use crate::permission::{self, Permission};
+use claude_session_store::json_object::JsonObject;
 
 /// The tool with which the model asks.
 pub(crate) use claude_agent_core::session::QUESTION_TOOL as TOOL;

@@ -23,12 +23,12 @@ use crate::driver::WarningSink;
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::Feed;
 use crate::item::Item;
-use crate::json_object::JsonObject;
 use crate::lock::lock;
 use crate::panics;
 use crate::reader::Reader;
 use crate::session::{Session, TurnInterruption};
 use crate::warning::Warning;
+use claude_session_store::json_object::JsonObject;
 
 /// The turn of a user message: the stream of its items, up to its result.
 ///

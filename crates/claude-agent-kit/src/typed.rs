@@ -12,13 +12,13 @@ use serde::{Serialize, Serializer};
 use crate::diagnose::{retry_delay, turn_failure};
 use crate::error::{Error, ErrorKind, Result};
 use crate::item::Item;
-use crate::json_object::JsonObject;
 use crate::options::Options;
 use crate::prompt::Prompt;
 use crate::query::{no_result, query};
 use crate::tool::{deserialize, is_object, schema};
 use crate::turn::{Turn, TurnOutcome};
 use crate::warning::Warning;
+use claude_session_store::json_object::JsonObject;
 
 /// A typed answer with its result and cost.
 #[derive(Clone, Debug)]

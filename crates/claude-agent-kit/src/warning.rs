@@ -10,9 +10,9 @@ use claude_wire::control::PermissionMode;
 use serde::{Serialize, Serializer};
 
 use crate::diagnose::{TEXT_BYTES, describe_exit};
-use crate::json_object::JsonObject;
 use crate::mask::Mask;
-use crate::visible::VisibleMessage;
+use claude_session_store::json_object::JsonObject;
+use claude_wire::visible::visible_message;
 
 /// Something unexpected happened, and the run continued.
 ///
@@ -193,7 +193,7 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        VisibleMessage(&self.inner.message).fmt(f)
+        visible_message(&self.inner.message).fmt(f)
     }
 }
 

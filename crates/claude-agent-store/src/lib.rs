@@ -1,8 +1,8 @@
-//! Stores for [`claude_agent_kit`]: durable sessions that can move between machines, and tool-call approvals that
-//! can wait for days.
+//! Stores for [`claude-agent-kit`](https://docs.rs/claude-agent-kit): durable sessions that can move between machines,
+//! and tool-call approvals that can wait for days.
 //!
-//! A [`SessionStore`](claude_agent_kit::store::SessionStore) keeps the transcripts of sessions, and an
-//! [`ApprovalStore`](claude_agent_kit::approval::ApprovalStore) the approvals of tool calls. This crate has
+//! A [`SessionStore`](claude_session_store::SessionStore) keeps the transcripts of sessions, and an
+//! [`ApprovalStore`](claude_session_store::approval::ApprovalStore) the approvals of tool calls. This crate has
 //! implementations of both traits, each with its own feature:
 //!
 //! | item | feature | default |
@@ -22,10 +22,6 @@
 #![cfg_attr(
     feature = "encryption",
     doc = "| [`Encrypted`]: encrypts the entries and approvals of another store | `encryption` | no |"
-)]
-#![cfg_attr(
-    feature = "conformance",
-    doc = "| [`conformance`]: the checks that every store must pass | `conformance` | no |"
 )]
 //!
 #![cfg_attr(
@@ -49,9 +45,10 @@ assert_eq!(answer.stored, Some(true));
 //!
 //! | task | start with | chapter |
 //! |---|---|---|
-//! | mirror and resume conversations | [`Options::store`](claude_agent_kit::Options::store) | [session stores](claude_agent_kit::guide::moving_sessions) in the guide of the kit |
-//! | keep approvals | [`Approvals`](claude_agent_kit::approval::Approvals) with a store of this crate | [approvals](claude_agent_kit::guide::approvals) in the guide of the kit |
-//! | list and delete stored conversations | [`History::in_store`](claude_agent_kit::history::History::in_store) | [history](claude_agent_kit::guide::history) in the guide of the kit |
+//! | mirror and resume conversations | [`Options::store`](https://docs.rs/claude-agent-kit/latest/claude_agent_kit/struct.Options.html#method.store) | [session stores](https://docs.rs/claude-agent-kit/latest/claude_agent_kit/guide/moving_sessions/) in the guide of the kit |
+//! | keep approvals | [`Approvals`](https://docs.rs/claude-agent-kit/latest/claude_agent_kit/approval/struct.Approvals.html) with a store of this crate | [approvals](https://docs.rs/claude-agent-kit/latest/claude_agent_kit/guide/approvals/) in the guide of the kit |
+//! | write a store of your own | [`claude_session_store`], and the checks of its feature `conformance` | |
+//! | list and delete stored conversations | [`History::in_store`](https://docs.rs/claude-agent-kit/latest/claude_agent_kit/history/struct.History.html#method.in_store) | [history](https://docs.rs/claude-agent-kit/latest/claude_agent_kit/guide/history/) in the guide of the kit |
 #![cfg_attr(
     any(feature = "postgres", feature = "s3"),
     doc = "| set up PostgreSQL or S3: roles, TLS, poolers, sizing, backups | | [stores on servers](guide::store_servers) |"
@@ -61,8 +58,6 @@ assert_eq!(answer.stored, Some(true));
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod approvals;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 #[cfg(feature = "encryption")]
 mod encryption;
 #[cfg(any(feature = "postgres", feature = "s3"))]

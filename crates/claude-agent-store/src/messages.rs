@@ -8,8 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::store::{Sequence, SessionKey, StoreError};
+use claude_session_store::{Sequence, SessionId, SessionKey, StoreError};
 
 use crate::{approvals, encryption, postgres, s3, sqlite};
 

@@ -1,8 +1,7 @@
 //! Values of stores as columns of a SQL database, and back.
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::store::{
-    EntryId, LoadScope, Sequence, SessionRow, StoreError, StoredEntry, Subpath, Summary,
+use claude_session_store::{
+    EntryId, LoadScope, Sequence, SessionId, SessionRow, StoreError, StoredEntry, Subpath, Summary,
 };
 
 /// What a value is that no version of this crate writes. Each database has its own error for it.

@@ -10,7 +10,8 @@ use claude_agent_kit::store::{
     Append, EntryId, List, Load, MemoryStore, NewEntry, Sequence, SessionKey, SessionStore,
     StoreError, StoreErrorKind, StoredEntry, Subpath,
 };
-use claude_agent_store::{Encrypted, EncryptionKey, Keyring, SqliteStore, conformance};
+use claude_agent_store::{Encrypted, EncryptionKey, Keyring, SqliteStore};
+use claude_session_store::conformance;
 use serde_json::{Value, json};
 
 const IDENTITY: [u8; 32] = [7; 32];

@@ -15,7 +15,8 @@ use claude_agent_kit::approval::{
 use claude_agent_kit::store::{
     Append, Epoch, List, Load, NewEntry, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
-use claude_agent_store::{SqliteOptions, SqliteStore, conformance};
+use claude_agent_store::{SqliteOptions, SqliteStore};
+use claude_session_store::conformance;
 use rusqlite::Connection;
 use support::{entry, key, kind, texts};
 use tempfile::TempDir;

@@ -58,6 +58,7 @@ pub mod tool_input;
 pub mod transcript;
 mod unescape;
 pub mod value;
+pub mod visible;
 
 pub use cost::{Cost, Tokens};
 pub use envelope::Envelope;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use claude_agent_kit::approval::{
     self, Approval, ApprovalFilter, ApprovalList, ApprovalPolicy, ApprovalPosition, ApprovalStatus,
-    ApprovalStore as _, Approvals,
+    ApprovalStore as _, Approvals, Change,
 };
 use claude_agent_kit::history::History;
 use claude_agent_kit::store::{self, StoreError, StoreOptions};
@@ -261,9 +261,13 @@ impl Service {
             self.publish(&pending, error.as_deref());
             tokio::select! {
                 () = self.changed.notified() => {}
-                waited = stored => if waited.is_err() {
-                    tokio::time::sleep(RETRY_DELAY).await;
-                }
+                () = async {
+                    match stored.await {
+                        Ok(Change::Possible) => {}
+                        Ok(Change::AskAgainAfter(time)) => tokio::time::sleep(time).await,
+                        Err(_) => tokio::time::sleep(RETRY_DELAY).await,
+                    }
+                } => {}
             }
         }
     }

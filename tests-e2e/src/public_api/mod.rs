@@ -13,8 +13,9 @@ use self::render::{bounds, function, generics, resolved, type_of, where_clause};
 use crate::workspace;
 
 /// The crates whose API is listed.
-pub const CRATES: [&str; 5] = [
+pub const CRATES: [&str; 6] = [
     "claude-wire",
+    "claude-session-store",
     "claude-agent-core",
     "claude-agent-testkit",
     "claude-agent-kit",

@@ -34,6 +34,7 @@ fn snippets_use_the_kit_alone() {
         for internal in [
             "claude_wire",
             "claude_agent_core",
+            "claude_session_store",
             "claude_agent_testkit",
             "tests_e2e",
             "include!",

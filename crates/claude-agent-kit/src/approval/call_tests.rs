@@ -134,7 +134,8 @@ async fn a_decision_that_a_store_returns_again_allows_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_refuses_every_change_is_an_error() {
     let decided = decided().await;
-    let pending = Approval { decision: None, status: ApprovalStatus::Pending, ..decided.clone() };
+    let mut pending = decided.clone();
+    (pending.decision, pending.status) = (None, ApprovalStatus::Pending);
     let approvals = Approvals::new("t", Rewound { decided: pending, writes: false });
     let id = &decided.request.id;
     let error = approvals.decide(id, Decision::allow("ana")).await.unwrap_err();

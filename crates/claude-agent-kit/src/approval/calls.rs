@@ -10,9 +10,9 @@ use claude_wire::{Body, Message};
 
 use super::gate::Gate;
 use super::matching::Call;
-use super::request::ApprovalId;
 use crate::callback::CancelToken;
 use crate::lock::lock;
+use claude_session_store::approval::ApprovalId;
 
 /// The calls in progress. The CLI limits how many there are at a time.
 #[derive(Debug, Default)]

@@ -28,13 +28,9 @@ use claude_wire::id::{SessionId, ToolUseId};
 use tokio::time::Instant;
 
 use super::calls::{OpenCalls, WaitGuard};
-use super::decision::{Decision, Verdict};
-use super::inbox::{Approvals, MAX_CONFLICTS};
+use super::inbox::{Approvals, MAX_CONFLICTS, wait};
 use super::matching::Call;
 use super::policy::{ApprovalPolicy, ApprovalRule};
-use super::record::{Approval, Use};
-use super::request::ApprovalId;
-use super::store::{ApprovalStore, ApprovalWrite};
 use super::store_access::{CONFLICT_DELAY, RETRY_DELAY};
 use super::texts::{
     CHANGES_RULES, EXPIRED, HELD, INTERRUPTED, POLICY_FAILED, SUPERSEDED, UNAVAILABLE,
@@ -48,6 +44,9 @@ use crate::permission::Permission;
 use crate::store::upload::{APPROVAL_STORE, limited_in};
 use crate::store::{Epoch, SessionClaim, StoreError, StoreErrorKind};
 use crate::warning::Warning;
+use claude_session_store::approval::{
+    Approval, ApprovalId, ApprovalStore, ApprovalUse, ApprovalWrite, Decision, Verdict,
+};
 
 /// How much longer than the wait for a decision the hook may take.
 const HOOK_MARGIN: Duration = Duration::from_secs(60);
@@ -283,9 +282,12 @@ impl Gate {
         let (store, scope) = (self.store(), self.approvals().scope());
         let changed = async {
             let id = &approval.request.id;
-            if let Err(error) = store.approval_changed(scope, id, approval.version()).await {
-                tracing::debug!("the approval store failed: {error}");
-                tokio::time::sleep(RETRY_DELAY).await;
+            match store.approval_changed(scope, id, approval.version()).await {
+                Ok(change) => wait(change).await,
+                Err(error) => {
+                    tracing::debug!("the approval store failed: {error}");
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
             }
         };
         let waited =
@@ -326,14 +328,14 @@ impl Gate {
                 return self.send(call, &approval, epoch, cancel, unsent).await;
             }
             let (changed, response) = match approval.consume(&call.tool_use, epoch, now) {
-                Use::Pending => return Ok(Step::Wait(approval, now)),
-                Use::Used if !is_own => return Ok(Step::Match),
-                Use::Used => {
+                ApprovalUse::Pending => return Ok(Step::Wait(approval, now)),
+                ApprovalUse::Used if !is_own => return Ok(Step::Match),
+                ApprovalUse::Used => {
                     self.lose(&approval).await?;
                     return Ok(Step::Respond(Response::deny(UNKNOWN)));
                 }
-                Use::Expired(changed) => (changed, None),
-                Use::Decision(decision, changed) => (changed, Some(decision)),
+                ApprovalUse::Expired(changed) => (changed, None),
+                ApprovalUse::Decision(decision, changed) => (changed, Some(decision)),
             };
             if cancel.is_cancelled() {
                 lock(&self.turn).cancelled.push(id.clone());
@@ -380,8 +382,10 @@ impl Gate {
             return Ok(Step::Respond(Response::deny(INTERRUPTED)));
         }
         unsent.entry = None;
-        // An earlier try, before the approvals were claimed again.
-        lock(&self.turn).unsent.retain(|(unsent, _)| *unsent != call.tool_use);
+        // An earlier try, before the approvals were claimed again. Another approval that was consumed for a call with
+        // this ID stays unsent: its decision is given back.
+        let sent = (call.tool_use.clone(), approval.request.id.clone());
+        lock(&self.turn).unsent.retain(|unsent| *unsent != sent);
         lock(&self.used).push((approval.request.id.clone(), approval.version()));
         Ok(Step::Respond(self.apply(call, approval)))
     }

@@ -3,12 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::decision::Decision;
-use super::record::{Approval, Refusal};
-use super::request::ApprovalId;
-use super::store::{
-    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalSelection, ApprovalStore, ApprovalWrite,
-    UnreadableApproval,
+use claude_session_store::approval::{
+    Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalSelection,
+    ApprovalStore, ApprovalWrite, Change, Decision, Refusal, UnreadableApproval,
 };
 use tokio::time::Instant;
 
@@ -23,6 +20,14 @@ const DELETED_TOGETHER: usize = 1_000;
 
 /// How often a change is tried that another one preceded. A faulty store could refuse every change.
 pub(super) const MAX_CONFLICTS: usize = 1_000;
+
+/// Waits if the store cannot.
+pub(super) async fn wait(change: Change) {
+    match change {
+        Change::Possible => {}
+        Change::AskAgainAfter(time) => tokio::time::sleep(time).await,
+    }
+}
 
 /// Returns the memory that the approvals of a page take, approximately.
 fn size_of_page(page: &ApprovalPage) -> usize {
@@ -96,7 +101,7 @@ impl Approvals {
         let (now, unreadable) = (page.now_ms, page.unreadable);
         let approvals = page.approvals.into_iter().filter(|approval| !approval.is_expired(now));
         let pending = PendingApprovals { approvals: approvals.collect(), unreadable };
-        if let Some(UnreadableApproval { position, error }) = pending.unreadable.first() {
+        if let Some(UnreadableApproval { position, error, .. }) = pending.unreadable.first() {
             let (count, scope, id) = (pending.unreadable.len(), &self.scope, &position.id);
             tracing::warn!(
                 "{count} pending approvals of scope {scope:?} cannot be read; the first one is {id}: {error}"
@@ -287,7 +292,7 @@ impl Approvals {
             if approval.as_ref().is_none_or(|approval| approval.version() != known.version()) {
                 return Ok(approval);
             }
-            self.store.approval_changed(&self.scope, id, known.version()).await?;
+            wait(self.store.approval_changed(&self.scope, id, known.version()).await?).await;
         }
     }
 }

@@ -8,14 +8,14 @@ use claude_wire::id::{AgentId, SessionId, ToolUseId};
 
 use super::gate::Gate;
 use super::inbox::MAX_CONFLICTS;
-use super::record::{Approval, ApprovalStatus};
-use super::request::{ApprovalId, ApprovalRequest};
-use super::store::ApprovalWrite;
 use super::store_access::CONFLICT_DELAY;
 use crate::callback::CallbackContext;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
 use crate::store::{Epoch, StoreError};
+use claude_session_store::approval::{
+    Approval, ApprovalId, ApprovalRequest, ApprovalStatus, ApprovalWrite,
+};
 
 /// The parts of the hook input that identify a tool call.
 #[derive(Debug)]
@@ -68,23 +68,29 @@ impl Gate {
         let _one_at_a_time = self.requests.lock().await;
         for _ in 0..MAX_CONFLICTS {
             let (own, now) = self.read(&call.id).await?;
-            let new = self.new_request(call, now, expires_after);
-            let (approval, replaces) = match own {
+            let mut new = self.new_request(call, now, expires_after);
+            let (approval, is_new) = match own {
                 Some(own) => {
                     self.check(call, &call.id, &own)?;
                     match own.renew(new) {
-                        Some(renewed) => (renewed, Some(own.version())),
+                        Some(renewed) => (renewed, false),
                         None => return Ok(own),
                     }
                 }
                 None => match self.find(call).await? {
                     Found::Usable(approval) => return Ok(*approval),
                     Found::Nothing { repeats, moved_from } => {
-                        (Approval::new(ApprovalRequest { repeats, moved_from, ..new }), None)
+                        (new.repeats, new.moved_from) = (repeats, moved_from);
+                        (Approval::new(new), true)
                     }
                 },
             };
-            let write = ApprovalWrite { approval: &approval, replaces, epoch: Some(epoch) };
+            let write = if is_new {
+                ApprovalWrite::insert(&approval)
+            } else {
+                ApprovalWrite::update(&approval)
+            };
+            let write = write.epoch(epoch);
             // Otherwise another host was faster, or an earlier try was stored.
             if self.write(write).await? {
                 return Ok(approval);
@@ -103,21 +109,20 @@ impl Gate {
         let expiry = |after: Duration| {
             now.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
         };
-        ApprovalRequest {
-            id: call.id.clone(),
-            scope: self.approvals().scope().to_owned(),
-            session_id: call.session.clone(),
-            project: call.project.clone(),
-            cwd: call.cwd.clone(),
-            tool_use_id: call.tool_use.clone(),
-            tool_name: call.tool.clone(),
-            input: call.input.clone(),
-            agent_id: call.agent.clone(),
-            requested_at_ms: now,
-            expires_at_ms: expires_after.map(expiry),
-            repeats: None,
-            moved_from: None,
-        }
+        let mut request = ApprovalRequest::new(
+            call.id.clone(),
+            self.approvals().scope(),
+            call.session.clone(),
+            call.tool_use.clone(),
+            &*call.tool,
+            call.input.clone(),
+            now,
+        );
+        request.project.clone_from(&call.project);
+        request.cwd.clone_from(&call.cwd);
+        request.agent_id.clone_from(&call.agent);
+        request.expires_at_ms = expires_after.map(expiry);
+        request
     }
 
     /// Rejects a record that is not the requested one, or is for another call. A store may be faulty or hostile, and

@@ -11,37 +11,29 @@
 #[cfg(test)]
 mod call_tests;
 mod calls;
-mod decision;
-mod fields;
 mod gate;
 mod inbox;
 mod matching;
-mod memory;
 mod policy;
-mod record;
-mod request;
 mod resumable;
 #[cfg(test)]
 mod resumable_tests;
 mod resume;
 pub(crate) mod settle;
-mod store;
 mod store_access;
 #[cfg(test)]
 mod tests;
 pub(crate) mod texts;
 
-pub use decision::{Decision, Verdict};
+pub use claude_session_store::approval::{
+    Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition,
+    ApprovalRequest, ApprovalSelection, ApprovalStatus, ApprovalStore, ApprovalWrite, Change,
+    Decision, Refusal, UnreadableApproval, Verdict,
+};
 pub use inbox::{Approvals, DecideError, PendingApprovals, RefusedDecision};
 pub use policy::{ApprovalPolicy, ApprovalRule};
-pub use record::{Approval, ApprovalStatus, Refusal};
-pub use request::{ApprovalId, ApprovalRequest};
 pub use resumable::{Resumable, ResumableConversations, ResumableWatcher};
 pub use resume::resume;
-pub use store::{
-    ApprovalFilter, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection, ApprovalStore,
-    ApprovalWrite, UnreadableApproval,
-};
 
 use std::sync::Arc;
 
@@ -49,7 +41,6 @@ use claude_wire::id::ToolUseId;
 use claude_wire::message::{PermissionDenial, ResultMessage};
 
 pub(crate) use gate::Gate;
-pub(crate) use memory::MemoryApprovals;
 
 /// Returns whether approvals are pending.
 pub(crate) fn is_parked(approvals: &[Approval]) -> bool {

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use super::inbox::Approvals;
-use super::record::{Approval, ApprovalStatus};
-use super::request::ApprovalId;
-use super::store::{ApprovalFilter, ApprovalPage, UnreadableApproval};
+use super::inbox::{Approvals, wait};
 use crate::driver::require_timers;
 use crate::id::SessionId;
 use crate::store::StoreError;
+use claude_session_store::approval::{
+    Approval, ApprovalFilter, ApprovalId, ApprovalPage, ApprovalStatus, UnreadableApproval,
+};
 
 /// The pause before approvals are listed again after a change, so that many changes cost few lists.
 const LIST_PAUSE: Duration = Duration::from_millis(100);
@@ -149,7 +149,7 @@ impl ResumableWatcher {
     /// # Cancel safety
     /// Dropping the future has no effect: the next call returns the same conversation.
     pub async fn next(&mut self) -> Result<Resumable, StoreError> {
-        require_timers().map_err(StoreError::no_runtime)?;
+        require_timers().map_err(crate::store::upload::no_runtime)?;
         let approvals = self.approvals.clone();
         loop {
             while let Some(queued) = self.queue.front() {
@@ -176,11 +176,17 @@ impl ResumableWatcher {
             // Before the list, so that no change between the list and the wait is missed.
             let changed = approvals.store().scope_changed(approvals.scope());
             let page = approvals.list_all(ApprovalFilter::Open).await?;
-            let wait = until_expiry(&page);
+            let expiry = until_expiry(&page);
             self.update(page);
             if self.queue.is_empty() {
-                match wait {
-                    Some(wait) => tokio::time::timeout(wait, changed).await.unwrap_or(Ok(()))?,
+                let changed = async {
+                    wait(changed.await?).await;
+                    Ok(())
+                };
+                match expiry {
+                    Some(expiry) => {
+                        tokio::time::timeout(expiry, changed).await.unwrap_or(Ok(()))?;
+                    }
                     None => changed.await?,
                 }
                 tokio::time::sleep(LIST_PAUSE).await;
@@ -267,7 +273,7 @@ fn until_expiry(page: &ApprovalPage) -> Option<Duration> {
 }
 
 fn warn_unreadable(scope: &str, unreadable: &[UnreadableApproval]) {
-    if let Some(UnreadableApproval { position, error }) = unreadable.first() {
+    if let Some(UnreadableApproval { position, error, .. }) = unreadable.first() {
         let (count, id) = (unreadable.len(), &position.id);
         tracing::warn!(
             "{count} open approvals of scope {scope:?} cannot be read; the first one is {id}: {error}"

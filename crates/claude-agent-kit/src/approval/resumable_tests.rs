@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::record::Use;
 use super::*;
 use crate::id::SessionId;
 use crate::store::{Epoch, MemoryStore, StoreError, StoreErrorKind, StoreFuture};
+use claude_session_store::approval::ApprovalUse;
 
 /// Returns a session and an approval of it. Each number has its own.
 fn session(number: u32) -> SessionId {
@@ -107,7 +107,8 @@ async fn conversations_with_a_running_call_are_not_listed() {
     }
     assert_eq!(fixture.listed().await, [(session(1), 2, 0)]);
     // Another host has resumed it, and runs the first call: a second resume would end that.
-    let Use::Decision(_, started) = decided[0].consume(&"toolu_1".into(), Epoch::new(1), 9) else {
+    let ApprovalUse::Decision(_, started) = decided[0].consume(&"toolu_1".into(), Epoch::new(1), 9)
+    else {
         panic!()
     };
     fixture.update(&started).await;
@@ -162,7 +163,8 @@ async fn a_watcher_returns_what_can_still_continue_when_it_is_asked() {
     }
     assert_eq!(watcher.next().await.unwrap().session_id, session(1));
     // Another process has resumed the second one since the list was made.
-    let Use::Decision(_, started) = decided[1].consume(&"toolu_2".into(), Epoch::new(1), 9) else {
+    let ApprovalUse::Decision(_, started) = decided[1].consume(&"toolu_2".into(), Epoch::new(1), 9)
+    else {
         panic!()
     };
     fixture.update(&started).await;
@@ -214,7 +216,7 @@ async fn an_expiry_ends_the_wait() {
     let fixture = Fixture::new();
     let mut watcher = fixture.approvals.watch_resumable();
     // The store has the clock of the system, which is not paused.
-    let expiry = crate::store::now_ms() + 20;
+    let expiry = claude_session_store::now_ms() + 20;
     fixture.insert(&pending(1, 1, true, Some(expiry))).await;
     let found = watcher.next().await.unwrap();
     assert_eq!(found.session_id, session(1));
@@ -228,14 +230,16 @@ fn a_decision_that_is_not_used_ends_after_30_days() {
     let decided = pending(1, 1, true, None).decide(Decision::allow("ana"), 10 * DAY).unwrap();
     let last = 40 * DAY - 1;
     assert!(!decided.is_expired(last) && decided.is_resumable(last));
-    assert!(matches!(decided.consume(&"c".into(), Epoch::new(1), last), Use::Decision(..)));
+    assert!(matches!(decided.consume(&"c".into(), Epoch::new(1), last), ApprovalUse::Decision(..)));
     assert!(decided.is_expired(40 * DAY) && !decided.is_resumable(40 * DAY));
-    let Use::Expired(expired) = decided.consume(&"c".into(), Epoch::new(1), 40 * DAY) else {
+    let ApprovalUse::Expired(expired) = decided.consume(&"c".into(), Epoch::new(1), 40 * DAY)
+    else {
         panic!()
     };
     assert_eq!(expired.status, ApprovalStatus::Expired);
     // A call that has started is not affected, and neither is a request without a decision.
-    let Use::Decision(_, started) = decided.consume(&"c".into(), Epoch::new(1), last) else {
+    let ApprovalUse::Decision(_, started) = decided.consume(&"c".into(), Epoch::new(1), last)
+    else {
         panic!()
     };
     assert!(!started.is_expired(99 * DAY) && !pending(1, 1, true, None).is_expired(99 * DAY));

@@ -1,12 +1,12 @@
 //! Continues parked conversations.
 
-use super::record::ApprovalStatus;
 use super::settle::Settled;
 use crate::error::Result;
 use crate::options::Options;
 use crate::session::Session;
 use crate::tasks::BoxFuture;
 use crate::turn::TurnOutcome;
+use claude_session_store::approval::ApprovalStatus;
 
 /// Continues a parked conversation, and returns the outcome of its turn, which may be
 /// [parked](TurnOutcome::is_parked) again. Returns `None` if there is nothing to continue: the CLI has no deferred

@@ -4,13 +4,12 @@ use claude_wire::id::{SessionId, ToolUseId};
 use claude_wire::message::ResultMessage;
 
 use super::gate::Gate;
-use super::record::{Approval, ApprovalStatus};
-use super::request::ApprovalId;
 use super::store_access::RunEpochs;
 use super::texts::settling_failed;
 use crate::lock::lock;
 use crate::store::StoreError;
 use crate::warning::Warning;
+use claude_session_store::approval::{Approval, ApprovalId, ApprovalStatus};
 
 /// What a turn left behind.
 #[derive(Debug, Default)]

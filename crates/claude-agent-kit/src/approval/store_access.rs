@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::gate::Gate;
 use super::inbox::MAX_CONFLICTS;
-use super::record::{Approval, ApprovalStatus};
-use super::request::ApprovalId;
-use super::store::{ApprovalFilter, ApprovalWrite};
 use crate::lock::lock;
 use crate::store::upload::{APPROVAL_STORE, limited_in};
 use crate::store::{Epoch, StoreError, StoreFuture};
+use claude_session_store::approval::{
+    Approval, ApprovalFilter, ApprovalId, ApprovalStatus, ApprovalWrite,
+};
 
 /// How long a failing store is tried again before the call is denied.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -10,7 +10,6 @@ use claude_wire::message::ResultMessage;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::record::Use;
 use super::*;
 use crate::callback::{CallbackContext, CancelToken};
 use crate::hook::HookResponse;
@@ -20,6 +19,7 @@ use crate::store::{
     Epoch, MemoryStore, OwnedSessions, SessionKey, SessionStore, StoreError, StoreErrorKind,
     StoreFuture,
 };
+use claude_session_store::approval::ApprovalUse;
 
 pub(super) const SESSION: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
@@ -31,21 +31,11 @@ fn input(command: &str) -> Json {
 
 fn request(call: &str, command: &str) -> ApprovalRequest {
     let (session, call) = (SessionId::from(SESSION), ToolUseId::from(call));
-    ApprovalRequest {
-        id: ApprovalId::derive(&session, &call, "Bash", &input(command), None),
-        scope: "t".to_owned(),
-        session_id: session,
-        project: None,
-        cwd: None,
-        tool_use_id: call,
-        tool_name: "Bash".to_owned(),
-        input: input(command),
-        agent_id: None,
-        requested_at_ms: 1,
-        expires_at_ms: Some(100),
-        repeats: None,
-        moved_from: None,
-    }
+    let input = input(command);
+    let id = ApprovalId::derive(&session, &call, "Bash", &input, None);
+    let mut request = ApprovalRequest::new(id, "t", session, call, "Bash", input, 1);
+    request.expires_at_ms = Some(100);
+    request
 }
 
 #[test]
@@ -76,7 +66,7 @@ fn values_survive_serialization() {
     let rule = crate::PermissionUpdate::allow("Bash", "ls");
     let allow = Decision::allow("ana").with_input(input("pwd")).with_permissions([rule]);
     let decided = pending.decide(allow, 5).unwrap();
-    let Use::Decision(_, started) = decided.consume(&"c".into(), Epoch::new(3), 6) else {
+    let ApprovalUse::Decision(_, started) = decided.consume(&"c".into(), Epoch::new(3), 6) else {
         panic!()
     };
     let denied = pending.decide(Decision::deny("bob", "no"), 5).unwrap();
@@ -169,15 +159,15 @@ proptest! {
                     next
                 }
                 Change::Consume(epoch) => match approval.consume(&"c".into(), Epoch::new(epoch), now) {
-                    Use::Decision(decision, next) => {
+                    ApprovalUse::Decision(decision, next) => {
                         if decision.is_allowed() {
                             started += 1;
                             prop_assert!(!denied && now < 100);
                         }
                         (next.version() != before).then_some(next)
                     }
-                    Use::Expired(next) => (next.version() != before).then_some(next),
-                    Use::Pending | Use::Used => None,
+                    ApprovalUse::Expired(next) => (next.version() != before).then_some(next),
+                    ApprovalUse::Pending | ApprovalUse::Used => None,
                 },
                 Change::Finish(epoch) => approval.finish(Epoch::new(epoch)),
                 Change::Lose(epoch) => approval.lose(Epoch::new(epoch)),
@@ -590,7 +580,7 @@ async fn expired_requests_are_denied_also_after_a_decision_in_time() {
             approvals.decide(&pending.request.id, Decision::allow("ana")).await.unwrap();
         }
         // The clock of the store is the real one.
-        while !pending.is_expired(crate::store::now_ms()) {
+        while !pending.is_expired(claude_session_store::now_ms()) {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(approvals.pending().await.unwrap().is_empty());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::visible::VisibleMessage;
+use claude_wire::visible::visible_message;
 
 /// The findings of a check. Displays one line for each finding.
 #[derive(Clone, Debug)]
@@ -91,9 +91,9 @@ impl fmt::Display for Finding {
             Level::Warning => "warning",
             Level::Problem => "PROBLEM",
         };
-        write!(f, "{level:<8}{}: {}", self.check, VisibleMessage(&self.what))?;
+        write!(f, "{level:<8}{}: {}", self.check, visible_message(&self.what))?;
         match &self.help {
-            Some(help) => write!(f, "; help: {}", VisibleMessage(help)),
+            Some(help) => write!(f, "; help: {}", visible_message(help)),
             None => Ok(()),
         }
     }

@@ -135,7 +135,7 @@ impl MirrorTasks {
                 Err(error) => {
                     tracing::debug!(kind = %error.kind(), "the store failed: {error}");
                     let failure = failure_of(&error);
-                    Event::AppendFailed { batch, failure, reason: reason_of(&error) }
+                    Event::AppendFailed { batch, failure, reason: error.message().to_owned() }
                 }
             };
             // After the end of the driver there is nothing to report.
@@ -207,9 +207,11 @@ impl Shared {
 }
 
 pub(crate) fn panicked() -> StoreError {
-    let message = "the `SessionStore` panicked while it stored entries; help: fix the store: the panic message is in \
-                   the stderr of this process; the entries stay in the local transcript";
-    StoreError::new(StoreErrorKind::Rejected, message)
+    let message = "the `SessionStore` panicked while it stored entries";
+    StoreError::new(StoreErrorKind::Rejected, message).with_help(
+        "fix the store: the panic message is in \
+         the stderr of this process; the entries stay in the local transcript",
+    )
 }
 
 /// Turns a panic of the store into an error.
@@ -219,12 +221,6 @@ async fn catch_panics(mut request: StoreFuture<'_, ()>) -> Result<(), StoreError
         polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
     })
     .await
-}
-
-/// Returns the text without its help: the warning or the error that quotes it has its own.
-fn reason_of(error: &StoreError) -> String {
-    let text = error.to_string();
-    text.split_once("; help: ").map_or(text.as_str(), |(reason, _)| reason).to_owned()
 }
 
 fn failure_of(error: &StoreError) -> AppendFailure {

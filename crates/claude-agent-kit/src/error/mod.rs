@@ -18,10 +18,10 @@ pub use self::kind::ErrorKind;
 use self::kind::Recovery;
 use crate::cli::CliVersion;
 use crate::diagnose::TEXT_BYTES;
-use crate::json_object::JsonObject;
 use crate::list;
 use crate::store::StoreError;
-use crate::visible::VisibleMessage;
+use claude_session_store::json_object::JsonObject;
+use claude_wire::visible::visible_message;
 
 /// An error of a run, a session or an operation: a kind to match on, facts to inspect, and a text.
 ///
@@ -311,9 +311,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        VisibleMessage(&self.inner.message).fmt(f)?;
+        visible_message(&self.inner.message).fmt(f)?;
         match &self.inner.help {
-            Some(help) => write!(f, "; help: {}", VisibleMessage(help)),
+            Some(help) => write!(f, "; help: {}", visible_message(help)),
             None => Ok(()),
         }
     }
@@ -326,8 +326,8 @@ impl Serialize for Error {
         let problems = list::map(&facts.problems, &ToString::to_string);
         let mut object = JsonObject::new(serializer, "error")?;
         object.field("kind", &self.inner.kind)?;
-        object.field("text", &limited(&VisibleMessage(&self.inner.message).to_string()))?;
-        let visible = |text: &str| limited(&VisibleMessage(text).to_string()).into_owned();
+        object.field("text", &limited(&visible_message(&self.inner.message).to_string()))?;
+        let visible = |text: &str| limited(&visible_message(text).to_string()).into_owned();
         object.optional("hint", self.hint().map(visible).as_ref())?;
         object.optional("help", self.help().map(visible).as_ref())?;
         object.field("retryable", &self.is_retryable())?;

@@ -21,12 +21,12 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
-use crate::store::pages::{Bounds, Pages, list_page};
+use crate::store::pages::{Bounds, Pages, list_after, list_page};
 use crate::store::upload::limited;
 use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
 use crate::store::{
-    Append, EntryId, List, Load, LoadScope, NewEntry, ProjectKey, SessionKey, SessionRow,
-    SessionStore, StoreError, StoreErrorKind, StoreOptions, Subpath, Summary,
+    Append, EntryId, Load, LoadScope, NewEntry, ProjectKey, SessionKey, SessionRow, SessionStore,
+    StoreError, StoreErrorKind, StoreOptions, Subpath, Summary,
 };
 use crate::tasks::BoxFuture;
 
@@ -125,7 +125,7 @@ impl History {
         let mut bounds = Bounds::list();
         while shown < wanted {
             let limit = LIST_PAGE.min(wanted - shown);
-            let list = List { cursor: cursor.as_deref(), limit };
+            let list = list_after(cursor.as_deref(), limit);
             let listed = list_page(&mut bounds, &*stored.store, &project, list).await;
             let listed = listed.map_err(errors::list_failed)?;
             for row in &listed.sessions {
@@ -356,21 +356,8 @@ impl StoredHistory {
     /// Returns the row of a session in the list.
     fn row<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<SessionRow>>> {
         Box::pin(async move {
-            let (mut bounds, mut cursor): (Bounds, Option<String>) = (Bounds::list(), None);
-            loop {
-                let list = List { cursor: cursor.as_deref(), limit: LIST_PAGE };
-                let project = key.project_key();
-                let listed = list_page(&mut bounds, &*self.store, project, list).await;
-                let listed = listed.map_err(|error| store_failed("find", key, error))?;
-                let mut rows = listed.sessions.into_iter();
-                if let Some(row) = rows.find(|row| row.session == *key.session()) {
-                    return Ok(Some(row));
-                }
-                cursor = listed.next;
-                if cursor.is_none() {
-                    return Ok(None);
-                }
-            }
+            let found = limited(self.store.get(key)).await;
+            found.map_err(|error| store_failed("find", key, error))
         })
     }
 

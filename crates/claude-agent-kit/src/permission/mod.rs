@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 pub use inbox::PermissionInbox;
 
 use crate::callback::{BoxError, CallResult, IntoCallbackResult, error_text, sealed};
-use crate::json_object::JsonObject;
+use claude_session_store::json_object::JsonObject;
 
 /// A permission request: a tool call that no permission rule allows or denies.
 ///

@@ -13,10 +13,10 @@ use serde::{Serialize, Serializer};
 
 use crate::error::Error;
 use crate::feed::Over;
-use crate::json_object::JsonObject;
 use crate::lock::lock;
 use crate::panics;
 use crate::wakers::Wakers;
+use claude_session_store::json_object::JsonObject;
 
 /// The state of a session.
 ///

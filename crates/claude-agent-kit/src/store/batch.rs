@@ -3,13 +3,11 @@
 use claude_agent_core::session::MirrorLimits;
 use claude_wire::transcript::SummaryData;
 
-use super::SessionStore;
-use super::entry::NewEntry;
-use super::error::StoreError;
-use super::key::{Sequence, SessionKey};
-use super::request::{Append, Appended, Load};
 use super::upload::limited;
 use super::write_session::load_page;
+use claude_session_store::{
+    Append, Appended, Load, NewEntry, Sequence, SessionKey, SessionStore, StoreError,
+};
 
 /// Appends entries in the order of their transcripts, in batches as small as those of the mirror.
 ///

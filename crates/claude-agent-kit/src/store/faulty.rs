@@ -2,12 +2,11 @@
 
 use std::sync::Mutex;
 
-use super::error::{StoreError, StoreErrorKind};
-use super::key::{Epoch, ProjectKey, SessionKey, Subpath};
-use super::memory::MemoryStore;
-use super::request::{Append, Appended, EntryPage, List, Load, SessionList};
-use super::{SessionStore, StoreFuture};
 use crate::lock::lock;
+use claude_session_store::{
+    Append, Appended, EntryPage, Epoch, List, Load, MemoryStore, ProjectKey, SessionKey,
+    SessionList, SessionStore, StoreError, StoreErrorKind, StoreFuture, Subpath,
+};
 
 /// A store in memory that fails after a number of requests, until it is repaired.
 #[derive(Debug, Default)]

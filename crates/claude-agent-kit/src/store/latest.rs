@@ -6,14 +6,11 @@ use std::path::Path;
 use claude_wire::Json;
 use claude_wire::transcript::{SummaryData, is_same_project_name};
 
-use super::SessionStore;
-use super::error::StoreError;
-use super::key::ProjectKey;
 use super::local::has_messages;
-use super::pages::{Bounds, list_page};
-use super::request::{List, Load, SessionRow};
+use super::pages::{Bounds, list_after, list_page};
 use super::write_session::load_page;
 use crate::id::SessionId;
+use claude_session_store::{Load, ProjectKey, SessionRow, SessionStore, StoreError};
 
 /// How many sessions are listed together. Mostly the first one is it.
 const PAGE: usize = 8;
@@ -29,7 +26,7 @@ pub(super) async fn latest(
 ) -> Result<Option<SessionId>, StoreError> {
     let (mut bounds, mut cursor): (Bounds, Option<String>) = (Bounds::list(), None);
     loop {
-        let list = List { cursor: cursor.as_deref(), limit: PAGE };
+        let list = list_after(cursor.as_deref(), PAGE);
         let listed = list_page(&mut bounds, store, project, list).await?;
         for row in listed.sessions {
             let is_own = match directory {

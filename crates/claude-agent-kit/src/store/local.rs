@@ -9,15 +9,12 @@ use std::sync::Arc;
 use claude_wire::transcript::{has_chain_entry, is_uuid};
 use serde_json::Value;
 
-use super::entry::Occurrences;
-use super::key::{SessionKey, Subpath};
 use super::own_files::OwnFiles;
 use super::pages::Pages;
 use super::position::LineReader;
-use super::request::Load;
 use super::upload::{LocalFile, read_files};
-use super::{SessionStore, StoreFuture};
 use crate::sort;
+use claude_session_store::{Load, Occurrences, SessionKey, SessionStore, StoreFuture, Subpath};
 
 /// How deep the folders of a session may be nested.
 const MAX_DEPTH: usize = 8;

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use claude_agent_core::session::StorePolicy;
 
-use super::SessionStore;
-use super::error::StoreError;
-use super::key::ProjectKey;
+use claude_session_store::{ProjectKey, SessionStore, StoreError};
 
 /// What a run does when its store fails.
 ///

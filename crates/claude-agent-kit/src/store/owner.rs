@@ -7,10 +7,10 @@ use std::path::Path;
 use claude_wire::Map;
 use serde_json::{Value, json};
 
-use super::key::{Epoch, SessionKey};
 use super::own_files::OwnFiles;
 use crate::id::SessionId;
 use crate::{list, private_file, small_file};
+use claude_session_store::{Epoch, SessionKey};
 
 /// The name of the note.
 pub(super) const FILE: &str = "session-store.json";

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::error::{StoreError, StoreErrorKind};
-use super::key::{ProjectKey, Sequence, SessionKey};
-use super::request::{EntryPage, List, Load, SessionList, SessionRow};
 use super::upload::limited;
 use super::write_session::load_page;
-use super::{SessionStore, StoreFuture};
+use claude_session_store::{
+    EntryPage, List, Load, ProjectKey, Sequence, SessionKey, SessionList, SessionRow, SessionStore,
+    StoreError, StoreErrorKind, StoreFuture,
+};
 
 /// The bytes of all pages.
 const MAX_BYTES: u64 = 2048 * 1024 * 1024;
@@ -106,6 +106,13 @@ impl Pages {
     }
 }
 
+/// Requests the page of a list that begins at a cursor.
+pub(crate) fn list_after(cursor: Option<&str>, limit: usize) -> List<'_> {
+    let mut list = List::new().limit(limit);
+    list.cursor = cursor;
+    list
+}
+
 /// Loads a page of the sessions of a project.
 pub(crate) fn list_page<'a>(
     bounds: &'a mut Bounds,
@@ -126,22 +133,19 @@ pub(crate) fn list_page<'a>(
 }
 
 pub(crate) fn too_large(of: &str, limit: &str) -> StoreError {
-    let message = format!(
-        "the store has more of the {of} than {limit}; help: check the store, or delete what is no longer needed"
-    );
+    let message = format!("the store has more of the {of} than {limit}");
     StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help("check the store, or delete what is no longer needed")
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use super::super::entry::{EntryId, StoredEntry};
-    use super::super::key::{Epoch, Subpath};
     use super::super::latest::latest;
-    use super::super::request::{Append, Appended};
     use super::super::retention::Retention;
     use super::*;
+    use claude_session_store::{Append, Appended, EntryId, Epoch, StoredEntry, Subpath};
 
     /// A store whose session has no end.
     struct Endless {

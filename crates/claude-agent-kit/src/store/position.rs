@@ -11,9 +11,8 @@ use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::entry::{EntryId, NewEntry, StoredEntry};
-use super::key::Subpath;
 use super::own_files::OwnFiles;
+use claude_session_store::{EntryId, NewEntry, StoredEntry, Subpath};
 
 /// The start of the entries that the CLI reports without writing them to the transcript.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -264,9 +263,8 @@ pub(crate) fn is_mirrored(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::Occurrences;
-    use super::super::key::Sequence;
     use super::*;
+    use claude_session_store::{Occurrences, Sequence};
 
     const MODE: &str = r#"{"type":"mode"}"#;
 

@@ -5,13 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::entry::EntryId;
-use super::key::{Epoch, SessionKey};
 use super::owner::{self, Note, NoteState};
 use super::write_session::Written;
 use crate::id::SessionId;
 use crate::lock::lock;
 use crate::private_file;
+use claude_session_store::{EntryId, Epoch, SessionKey};
 
 /// The start of the names of private folders.
 const PREFIX: &str = "claude-agent-kit-";

@@ -3,9 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::StoreFuture;
-use super::error::{StoreError, StoreErrorKind};
-use super::key::{Epoch, SessionKey};
 use super::local::{self, Difference, Lines};
 use super::options::StoreOptions;
 use super::own_files::OwnFiles;
@@ -19,6 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
 use crate::tasks::BoxFuture;
+use claude_session_store::{Epoch, SessionKey, StoreError, StoreErrorKind, StoreFuture};
 
 /// A conversation that an ended run left on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,8 +14,6 @@ use std::time::Duration;
 use claude_wire::launch::{Origin, Start};
 use tokio::time::Instant;
 
-use super::error::StoreError;
-use super::key::{Epoch, ProjectKey, SessionKey};
 use super::latest;
 use super::local::{Difference, Lines};
 use super::options::StoreOptions;
@@ -33,6 +31,7 @@ use crate::id::SessionId;
 use crate::options::{Options, set_aside};
 use crate::tasks::BoxFuture;
 use crate::warning::{Warning, WarningCode};
+use claude_session_store::{Epoch, ProjectKey, SessionKey, StoreError};
 
 /// For how long a store that fails is tried again before a conversation is not resumed.
 const GIVE_UP: Duration = Duration::from_secs(30);

@@ -7,17 +7,18 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::SessionStore;
-use super::error::{StoreError, StoreErrorKind};
-use super::key::{ProjectKey, SessionKey};
-use super::memory::now_ms;
-use super::pages::{Bounds, list_page};
-use super::request::{List, SessionRow};
+use super::pages::{Bounds, list_after, list_page};
 use super::upload::limited;
 use crate::approval::{ApprovalSelection, ApprovalStore, Approvals};
+use claude_session_store::{
+    ProjectKey, SessionKey, SessionRow, SessionStore, StoreError, StoreErrorKind, now_ms,
+};
 
 /// How many sessions are deleted at once.
 const CONCURRENCY: usize = 4;
+
+/// How many sessions are listed with one request.
+const SESSIONS: usize = 100;
 
 /// How many projects are listed together.
 const PROJECTS: usize = 100;
@@ -202,8 +203,7 @@ impl Retention {
         let (mut bounds, mut cursor): (Bounds, Option<String>) = (Bounds::list(), None);
         let mut deletions = JoinSet::new();
         loop {
-            let mut list = List::new();
-            list.cursor = cursor.as_deref();
+            let list = list_after(cursor.as_deref(), SESSIONS);
             // The newest are first. The position of the next page does not depend on those that are deleted.
             let page = list_page(&mut bounds, &**store, project, list).await?;
             for row in page.sessions {
@@ -282,8 +282,8 @@ async fn delete_approvals(approvals: &Approvals, age_ms: u64) -> Result<u64, Sto
 }
 
 pub(crate) fn panicked() -> StoreError {
-    let message = "the store panicked while it deleted a session; help: report this to its author";
-    StoreError::new(StoreErrorKind::Rejected, message)
+    let message = "the store panicked while it deleted a session";
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("report this to its author")
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -305,14 +305,13 @@ impl fmt::Debug for Retention {
 mod tests {
     use serde_json::json;
 
-    use super::super::MemoryStore;
-    use super::super::StoreFuture;
-    use super::super::entry::{EntryId, NewEntry};
     use super::super::faulty::FaultyStore;
-    use super::super::key::{Epoch, Sequence, Subpath};
-    use super::super::request::{Append, Appended, EntryPage, Load, SessionList};
     use super::*;
     use crate::approval::{Approval, ApprovalWrite};
+    use claude_session_store::{
+        Append, Appended, EntryId, EntryPage, Epoch, List, Load, MemoryStore, NewEntry, Sequence,
+        SessionList, StoreFuture, Subpath,
+    };
 
     fn key(number: u32) -> SessionKey {
         let id = format!("{number:08x}-0000-4000-8000-000000000000");

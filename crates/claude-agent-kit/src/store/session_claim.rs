@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use super::key::{Epoch, SessionKey};
-use super::request::Append;
 use super::upload::limited;
-use super::{SessionStore, StoreFuture};
+use claude_session_store::{Append, Epoch, SessionKey, SessionStore, StoreFuture};
 
 /// The claim of a run on a session, as its session store knows it.
 #[derive(Clone)]

@@ -3,11 +3,10 @@
 use claude_wire::transcript::SummaryData;
 
 use super::batch::add_to_summary;
-use super::entry::{NewEntry, StoredEntry};
-use super::key::{Epoch, Sequence, SessionKey};
-use super::request::{Append, Appended};
 use super::upload::limited;
-use super::{SessionStore, StoreFuture};
+use claude_session_store::{
+    Append, Appended, Epoch, NewEntry, Sequence, SessionKey, SessionStore, StoreFuture, StoredEntry,
+};
 
 /// The summary of all entries that a store has of a session.
 #[derive(Debug, Default)]

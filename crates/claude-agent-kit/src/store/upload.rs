@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::entry::{EntryId, NewEntry, Occurrences};
-use super::error::{StoreError, StoreErrorKind};
-use super::key::{Epoch, SessionKey, Subpath};
 use super::options::StoreOptions;
 use super::own_files::OwnFiles;
 use super::pages::Pages;
 use super::position::{Found, Positions};
 use super::private_folder::PrivateFolder;
-use super::request::{Appended, Load};
 use super::session_claim::SessionClaim;
 use super::summary::SessionSummary;
-use super::{SessionStore, StoreFuture};
 use crate::driver::require_timers;
+use crate::error::Error;
 use crate::tasks::{self, Boxed, Unboxing};
+use claude_session_store::{
+    Appended, EntryId, Epoch, Load, NewEntry, Occurrences, SessionKey, SessionStore, StoreError,
+    StoreErrorKind, StoreFuture, Subpath,
+};
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -268,27 +268,34 @@ pub(crate) fn limited_in<'a, T: 'static>(
     request: StoreFuture<'a, T>,
 ) -> StoreFuture<'a, T> {
     Box::pin(async move {
-        require_timers().map_err(StoreError::no_runtime)?;
+        require_timers().map_err(no_runtime)?;
         let done = tokio::time::timeout(REQUEST_TIMEOUT, request).await;
         done.unwrap_or_else(|_| Err(timed_out(store)))
     })
 }
 
+/// Creates the error of a request on a runtime that cannot make it.
+pub(crate) fn no_runtime(error: Error) -> StoreError {
+    let store = StoreError::new(StoreErrorKind::Rejected, error.message());
+    let store = match error.help() {
+        Some(help) => store.with_help(help),
+        None => store,
+    };
+    store.caused_by(error)
+}
+
 pub(crate) fn timed_out(store: &str) -> StoreError {
-    let message = format!(
-        "the {store} did not respond within {REQUEST_TIMEOUT:?}; help: check that the store is running \
-         and can be reached, then try again"
-    );
+    let message = format!("the {store} did not respond within {REQUEST_TIMEOUT:?}");
     StoreError::new(StoreErrorKind::Unavailable, message)
+        .with_help("check that the store is running and can be reached, then try again")
 }
 
 /// Creates the error of a note that cannot be written.
 pub(crate) fn unnoted(note: &Path, error: io::Error) -> StoreError {
-    let message = format!(
-        "cannot write \"{}\": {error}; help: check the free space and the permissions below CLAUDE_CONFIG_DIR",
-        note.display()
-    );
-    StoreError::new(StoreErrorKind::Unavailable, message).caused_by(error)
+    let message = format!("cannot write \"{}\": {error}", note.display());
+    StoreError::new(StoreErrorKind::Unavailable, message)
+        .with_help("check the free space and the permissions below CLAUDE_CONFIG_DIR")
+        .caused_by(error)
 }
 
 /// Reads a local transcript, or the folder with several, on a blocking thread.
@@ -318,10 +325,8 @@ pub(crate) fn unreadable(path: &Path, error: io::Error) -> StoreError {
         io::ErrorKind::NotFound | io::ErrorKind::InvalidData => StoreErrorKind::Rejected,
         _ => StoreErrorKind::Unavailable,
     };
-    let message = format!(
-        "cannot read the transcript \"{}\": {error}; help: check that the file exists on this machine, and that \
-         this user may read it",
-        path.display()
-    );
-    StoreError::new(kind, message).caused_by(error)
+    let message = format!("cannot read the transcript \"{}\": {error}", path.display());
+    StoreError::new(kind, message)
+        .with_help("check that the file exists on this machine, and that this user may read it")
+        .caused_by(error)
 }

@@ -7,19 +7,18 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::entry::{EntryId, StoredEntry};
-use super::error::{StoreError, StoreErrorKind};
-use super::key::{Sequence, SessionKey, Subpath};
 use super::pages::Pages;
-use super::request::{EntryPage, Load, LoadScope};
 use super::upload::{SESSION_STORE, limited};
-use super::{SessionStore, StoreFuture};
 use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
 use crate::private_file;
 use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
+use claude_session_store::{
+    EntryId, EntryPage, Load, LoadScope, Sequence, SessionKey, SessionStore, StoreError,
+    StoreErrorKind, StoreFuture, StoredEntry, Subpath,
+};
 
 /// The start of an entry with the metadata of a subagent, as the CLI writes it.
 const METADATA: &str = r#"{"type":"agent_metadata""#;
@@ -113,11 +112,11 @@ pub(crate) fn empty_page(key: &SessionKey) -> StoreError {
 }
 
 fn broken_store(found: &str) -> StoreError {
-    let message = format!(
-        "the store returned {found}; help: the store or its data is damaged: run the suite in \
-         `claude_agent_store::conformance` on a custom store, or restore a backup"
-    );
-    StoreError::new(StoreErrorKind::Corrupt, message)
+    let message = format!("the store returned {found}");
+    StoreError::new(StoreErrorKind::Corrupt, message).with_help(
+        "the store or its data is damaged: run \
+         the suite in `claude_session_store::conformance` on a custom store, or restore a backup",
+    )
 }
 
 /// Creates the error of a call that failed because of its store.
@@ -140,11 +139,10 @@ pub(crate) fn failed_in(store: &str, failure: &str, error: StoreError) -> Error 
         StoreErrorKind::Superseded => ErrorKind::Superseded,
         _ => ErrorKind::StoreFailed,
     };
-    let text = error.to_string();
     let again = if error.is_retryable() { ", then try again" } else { "" };
     let general = format!("check the {store}{again}");
-    let (reason, help) = text.split_once("; help: ").unwrap_or((&text, &general));
-    Error::new(kind, format!("{failure}: {reason}")).caused_by(error).with_help(help)
+    let help = error.help().unwrap_or(&general).to_owned();
+    Error::new(kind, format!("{failure}: {}", error.message())).caused_by(error).with_help(help)
 }
 
 /// Returns the cause if the runtime cannot make requests: a mistake of the host, not a failure of the store.
@@ -223,7 +221,8 @@ impl SessionWriter {
     ) -> Result<(), Error> {
         let mut pages = Pages::new();
         loop {
-            let load = Load { subpath: transcript, ..Load::all() };
+            let mut load = Load::all();
+            load.subpath = transcript;
             let page = pages.next(store, key, load).await;
             let page = page.map_err(|error| store_failed("load", key, error))?;
             let Some(page) = page.filter(|page| !page.entries.is_empty()) else { return Ok(()) };

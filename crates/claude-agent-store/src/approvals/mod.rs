@@ -4,11 +4,11 @@ pub(crate) mod errors;
 
 use std::time::Duration;
 
-use claude_agent_kit::approval::{
+use claude_session_store::approval::{
     Approval, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalStatus,
     ApprovalWrite, UnreadableApproval,
 };
-use claude_agent_kit::store::{Epoch, StoreError};
+use claude_session_store::{Epoch, StoreError};
 use tokio::sync::broadcast;
 
 /// How often a decision of another process is looked for.

@@ -1,11 +1,10 @@
 //! Encryption of approvals.
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::{
+use claude_session_store::approval::{
     ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection, ApprovalStore,
-    ApprovalWrite, UnreadableApproval,
+    ApprovalWrite, Change, UnreadableApproval,
 };
-use claude_agent_kit::store::{Epoch, StoreError, StoreFuture};
+use claude_session_store::{Epoch, SessionId, StoreError, StoreFuture};
 
 use super::Encrypted;
 use super::cipher::{decrypt_approval, encrypt_approval};
@@ -72,11 +71,11 @@ impl<S: ApprovalStore> ApprovalStore for Encrypted<S> {
         scope: &'a str,
         id: &'a ApprovalId,
         version: u64,
-    ) -> StoreFuture<'a, ()> {
+    ) -> StoreFuture<'a, Change> {
         self.inner.approval_changed(scope, id, version)
     }
 
-    fn scope_changed<'a>(&'a self, scope: &'a str) -> StoreFuture<'a, ()> {
+    fn scope_changed<'a>(&'a self, scope: &'a str) -> StoreFuture<'a, Change> {
         self.inner.scope_changed(scope)
     }
 

@@ -46,7 +46,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chacha20poly1305::XNonce;
 use chacha20poly1305::aead::Generate as _;
-use claude_agent_kit::store::{
+use claude_session_store::{
     Appended, EntryId, Epoch, NewEntry, Sequence, SessionKey, StoreError, Subpath,
 };
 use sha2::{Digest as _, Sha256};

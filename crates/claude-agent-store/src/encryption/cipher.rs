@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead as _, Generate as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
-use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::{Approval, ApprovalFilter, ApprovalId, ApprovalList};
-use claude_agent_kit::store::{EntryId, NewEntry, SessionKey, StoreError, StoredEntry, Subpath};
+use claude_session_store::approval::{Approval, ApprovalFilter, ApprovalId, ApprovalList};
+use claude_session_store::{
+    EntryId, NewEntry, SessionId, SessionKey, StoreError, StoredEntry, Subpath,
+};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac as _};
 use serde_json::Value;

@@ -2,65 +2,60 @@
 
 use std::fmt;
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::store::{Sequence, StoreError, StoreErrorKind};
+use claude_session_store::{Sequence, SessionId, StoreError, StoreErrorKind};
 
 use super::cipher::CHAINED_VERSION;
 use super::keyring::MAX_ID_BYTES;
 
 /// Returns the error of an ID that cannot name a key.
 pub(crate) fn invalid_key_id(id: &str) -> StoreError {
-    let message = format!(
-        "invalid ID of an encryption key: {:?}; help: pass 1 to {MAX_ID_BYTES} bytes without control \
-         characters",
-        shorten(id)
-    );
+    let message = format!("invalid ID of an encryption key: {:?}", shorten(id));
     StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help(format!("pass 1 to {MAX_ID_BYTES} bytes without control characters"))
 }
 
 /// Returns the error of two keys with one ID.
 pub(crate) fn duplicate_key(id: &str) -> StoreError {
-    let message = format!(
-        "the keyring has two encryption keys with the ID {id:?}; help: give every key its own ID"
-    );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    let message = format!("the keyring has two encryption keys with the ID {id:?}");
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("give every key its own ID")
 }
 
 /// Returns the error of an entry whose key is not in the keyring.
 pub(crate) fn unknown_key(session: &SessionId, id: &str) -> StoreError {
     let message = format!(
-        "an entry or approval of session {session} is encrypted with the unknown key {:?}; help: add the key \
-         with `Keyring::previous`",
+        "an entry or approval of session {session} is encrypted with the unknown key {:?}",
         shorten(id)
     );
     StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help("add the key with `Keyring::previous`")
 }
 
 /// Returns the error of an entry that a newer version of this crate has encrypted.
 pub(crate) fn newer_format(session: &SessionId, version: u64) -> StoreError {
     let message = format!(
         "an entry or approval of session {session} is encrypted in format {version}, and this version of \
-         claude-agent-store supports up to format {CHAINED_VERSION}; help: update claude-agent-store"
+         claude-agent-store supports up to format {CHAINED_VERSION}"
     );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("update claude-agent-store")
 }
 
 /// Returns the error of an entry that is not what was appended.
 pub(crate) fn corrupt(session: &SessionId) -> StoreError {
     let message = format!(
         "an entry or approval of session {session} cannot be decrypted: it was changed, moved, or stored without \
-         encryption; help: check who can write to the store, and restore it from a backup"
+         encryption"
     );
     StoreError::new(StoreErrorKind::Corrupt, message)
+        .with_help("check who can write to the store, and restore it from a backup")
 }
 
 /// Returns the error of an entry that is not at the place at which it was appended.
 pub(crate) fn misplaced(session: &SessionId, sequence: Sequence) -> StoreError {
     let message = format!(
-        "entry {sequence} of session {session} is not at its place: entries were swapped, repeated or removed; help: \
-         check who can write to the store, and restore it from a backup"
+        "entry {sequence} of session {session} is not at its place: entries were swapped, repeated or removed"
     );
     StoreError::new(StoreErrorKind::Corrupt, message)
+        .with_help("check who can write to the store, and restore it from a backup")
 }
 
 /// Returns the error of a system without random numbers.
@@ -77,8 +72,10 @@ pub(crate) fn too_long(bytes: usize) -> StoreError {
 
 /// Returns the error of an approval that cannot be encrypted because it has no text.
 pub(crate) fn invalid_approval(error: serde_json::Error) -> StoreError {
-    let message = format!("cannot encrypt the approval: {error}; help: use a path in UTF-8");
-    StoreError::new(StoreErrorKind::Rejected, message).caused_by(error)
+    let message = format!("cannot encrypt the approval: {error}");
+    StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help("use a path in UTF-8")
+        .caused_by(error)
 }
 
 /// Returns the start of an ID, which a store may have changed.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
 use zeroize::Zeroizing;
 
 use super::errors;

@@ -10,10 +10,10 @@ mod order;
 use std::fmt;
 use std::sync::Arc;
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, EntryId, EntryPage, Epoch, List, Load, LoadScope, NewEntry, ProjectKey,
-    Sequence, SessionKey, SessionList, SessionStore, StoreError, StoreFuture, StoredEntry, Subpath,
-    Summary,
+    Sequence, SessionKey, SessionList, SessionRow, SessionStore, StoreError, StoreFuture,
+    StoredEntry, Subpath, Summary,
 };
 
 use self::chain::{Chain, Chains, Place};
@@ -21,7 +21,7 @@ use self::cipher::SessionCipher;
 pub use self::keyring::{EncryptionKey, Keyring};
 use self::order::{Order, Pages};
 
-/// Encrypts entries, summaries and [approvals](claude_agent_kit::approval) before another store gets them.
+/// Encrypts entries, summaries and [approvals](claude_session_store::approval) before another store gets them.
 ///
 /// The texts are encrypted with XChaCha20-Poly1305 and stored as JSON objects. A store cannot read them, change
 /// them, or move them to another place: each is bound to its scope, project, session, subpath and ID. Every
@@ -35,7 +35,7 @@ use self::order::{Order, Pages};
 /// # Order of entries
 /// Entries that are appended with an epoch, as those of a run are, contain their place in the transcript. If a store
 /// swaps, repeats or reorders them, or withholds one in the middle, the load fails with
-/// [`Corrupt`](claude_agent_kit::store::StoreErrorKind::Corrupt) and names the session and the position. A page that
+/// [`Corrupt`](claude_session_store::StoreErrorKind::Corrupt) and names the session and the position. A page that
 /// continues an earlier load of the same handle or of a clone is checked together with it (of the last 64 pages);
 /// any other page in the middle of a transcript is checked from its first entry on.
 ///
@@ -55,11 +55,11 @@ use self::order::{Order, Pages};
 /// depends on the store.
 ///
 /// # Unreadable texts
-/// Entries and approvals that cannot be decrypted fail with [`Corrupt`](claude_agent_kit::store::StoreErrorKind::Corrupt),
-/// or with [`Rejected`](claude_agent_kit::store::StoreErrorKind::Rejected) if their key is not in the keyring.
+/// Entries and approvals that cannot be decrypted fail with [`Corrupt`](claude_session_store::StoreErrorKind::Corrupt),
+/// or with [`Rejected`](claude_session_store::StoreErrorKind::Rejected) if their key is not in the keyring.
 /// This includes those that were stored without encryption. A summary that cannot be decrypted is omitted,
 /// so that one session cannot make a list fail; a pending approval is
-/// [reported](claude_agent_kit::approval::ApprovalPage::unreadable).
+/// [reported](claude_session_store::approval::ApprovalPage::unreadable).
 ///
 /// ```
 /// use claude_agent_kit::store::{MemoryStore, StoreError};
@@ -106,6 +106,14 @@ impl<S> Encrypted<S> {
 
     fn cipher<'a>(&'a self, key: &'a SessionKey) -> SessionCipher<'a> {
         SessionCipher::new(&self.keys, key)
+    }
+
+    /// Decrypts the summary in a row. One that cannot be decrypted is left out: it is read from the entries then.
+    fn decrypt_summary(&self, key: &SessionKey, row: &mut SessionRow) {
+        let Some(summary) = row.summary.take() else { return };
+        if let Ok(data) = self.cipher(key).decrypt_summary(&summary.data) {
+            row.summary = Some(Summary::new(data, summary.through));
+        }
     }
 
     /// Encrypts entries; with a chain, each contains its place.
@@ -245,13 +253,20 @@ impl<S: SessionStore> SessionStore for Encrypted<S> {
         Box::pin(async move {
             let mut page = self.inner.list(project, list).await?;
             for row in &mut page.sessions {
-                let Some(summary) = row.summary.take() else { continue };
                 let key = project.session(row.session.clone())?;
-                if let Ok(data) = self.cipher(&key).decrypt_summary(&summary.data) {
-                    row.summary = Some(Summary::new(data, summary.through));
-                }
+                self.decrypt_summary(&key, row);
             }
             Ok(page)
+        })
+    }
+
+    fn get<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Option<SessionRow>> {
+        Box::pin(async move {
+            let mut found = self.inner.get(key).await?;
+            if let Some(row) = &mut found {
+                self.decrypt_summary(key, row);
+            }
+            Ok(found)
         })
     }
 

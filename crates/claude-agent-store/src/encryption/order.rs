@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
-use claude_agent_kit::store::{Load, LoadScope, Sequence, SessionKey, StoredEntry, Subpath};
+use claude_session_store::{Load, LoadScope, Sequence, SessionKey, StoredEntry, Subpath};
 
 use super::chain::{Chain, Place, Segment, Tag, lock};
 

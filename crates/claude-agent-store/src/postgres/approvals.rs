@@ -1,11 +1,10 @@
 //! Approvals in the same schema.
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::{
+use claude_session_store::approval::{
     ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalSelection, ApprovalStore,
-    ApprovalWrite,
+    ApprovalWrite, Change,
 };
-use claude_agent_kit::store::{EntryId, Epoch, StoreError, StoreFuture};
+use claude_session_store::{EntryId, Epoch, SessionId, StoreError, StoreFuture};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::PostgresStore;
@@ -220,7 +219,7 @@ impl ApprovalStore for PostgresStore {
         scope: &'a str,
         id: &'a ApprovalId,
         version: u64,
-    ) -> StoreFuture<'a, ()> {
+    ) -> StoreFuture<'a, Change> {
         Box::pin(async move {
             let shared = &self.shared;
             let subscription = shared.changes.subscribe();
@@ -228,18 +227,18 @@ impl ApprovalStore for PostgresStore {
             if self.version(scope, id).await? == Some(version) {
                 subscription.changed(id, time).await;
             }
-            Ok(())
+            Ok(Change::Possible)
         })
     }
 
-    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Change> {
         let shared = &self.shared;
         // Now, so that a change before the first poll ends the wait. Changes of other scopes also do.
         let subscription = shared.changes.subscribe();
         let time = shared.listener.start(&shared.pool, &shared.schema, &shared.changes);
         Box::pin(async move {
             subscription.any(time).await;
-            Ok(())
+            Ok(Change::Possible)
         })
     }
 

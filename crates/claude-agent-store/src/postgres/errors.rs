@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use claude_agent_kit::store::{StoreError, StoreErrorKind};
+use claude_session_store::{StoreError, StoreErrorKind};
 use tokio_postgres::error::SqlState;
 
 /// Returns the error of a request that failed.
@@ -69,9 +69,8 @@ pub(crate) fn server(target: &str, code: &SqlState, message: &str) -> StoreError
         }
         _ => (StoreErrorKind::Unavailable, "check the log of the server"),
     };
-    let message =
-        format!("the PostgreSQL server {target} failed: {message} ({code}); help: {help}");
-    StoreError::new(kind, message)
+    let message = format!("the PostgreSQL server {target} failed: {message} ({code})");
+    StoreError::new(kind, message).with_help(help)
 }
 
 /// Returns the error of a connection that cannot be established or was lost.
@@ -90,62 +89,56 @@ pub(crate) fn connection(target: &str, cause: &str) -> StoreError {
     } else {
         (StoreErrorKind::Unavailable, "check that the server is running and can be reached")
     };
-    let message = format!("no connection to the PostgreSQL server {target}: {cause}; help: {help}");
-    StoreError::new(kind, message)
+    let message = format!("no connection to the PostgreSQL server {target}: {cause}");
+    StoreError::new(kind, message).with_help(help)
 }
 
 /// Returns the error of a request that took too long.
 pub(crate) fn timeout(target: &str, limit: Duration) -> StoreError {
-    let message = format!(
-        "the PostgreSQL server {target} did not respond within {limit:?}; help: check the server \
-         and the network, or increase `PostgresOptions::request_timeout`"
-    );
-    StoreError::new(StoreErrorKind::Unavailable, message)
+    let message = format!("the PostgreSQL server {target} did not respond within {limit:?}");
+    StoreError::new(StoreErrorKind::Unavailable, message).with_help(
+        "check the server and the network, or increase `PostgresOptions::request_timeout`",
+    )
 }
 
 /// Returns the error of a value in the database that no version of this crate writes.
 pub(crate) fn corrupt(what: &str) -> StoreError {
-    let message = format!(
-        "the PostgreSQL session store contains an invalid {what}; help: check whether another \
-         program has changed the schema, and restore it from a backup"
-    );
-    StoreError::new(StoreErrorKind::Corrupt, message)
+    let message = format!("the PostgreSQL session store contains an invalid {what}");
+    StoreError::new(StoreErrorKind::Corrupt, message).with_help(
+        "check whether another program has changed the schema, and restore it from a backup",
+    )
 }
 
 /// Returns the error of a schema that this version does not know.
 pub(crate) fn newer(schema: &str, version: i32, supported: i32) -> StoreError {
     let message = format!(
         "the PostgreSQL schema \"{schema}\" has version {version}, and this version of \
-         claude-agent-store supports up to {supported}; help: update claude-agent-store"
+         claude-agent-store supports up to {supported}"
     );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("update claude-agent-store")
 }
 
 /// Returns the error of a database with an encoding that cannot contain all of Unicode.
 pub(crate) fn encoding(encoding: &str) -> StoreError {
-    let message = format!(
-        "the encoding of the PostgreSQL database is {encoding:?}; help: create the database with \
-         `ENCODING 'UTF8'`"
-    );
+    let message = format!("the encoding of the PostgreSQL database is {encoding:?}");
     StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help("create the database with `ENCODING 'UTF8'`")
 }
 
 /// Returns the error of a connection string. It does not contain any part of it, which could be the password.
 pub(crate) fn invalid_connection_string() -> StoreError {
-    let message = "invalid PostgreSQL connection string; help: pass \
-                   `postgres://user:password@host:5432/database`, with special characters in \
-                   percent-encoding";
-    StoreError::new(StoreErrorKind::Rejected, message)
+    let message = "invalid PostgreSQL connection string";
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("pass \
+         `postgres://user:password@host:5432/database`, with special characters in percent-encoding")
 }
 
 /// Returns the error of the name of a schema.
 pub(crate) fn invalid_schema(name: &str) -> StoreError {
     let shown: String = name.chars().take(64).collect();
-    let message = format!(
-        "invalid name of a PostgreSQL schema: {shown:?}; help: use 1 to 63 lower-case ASCII letters, \
-         digits and underscores, not a digit first"
-    );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    let message = format!("invalid name of a PostgreSQL schema: {shown:?}");
+    StoreError::new(StoreErrorKind::Rejected, message).with_help(
+        "use 1 to 63 lower-case ASCII letters, digits and underscores, not a digit first",
+    )
 }
 
 /// Returns the error of a certificate or key in the options.
@@ -156,8 +149,6 @@ pub(crate) fn invalid_certificate(what: &str, cause: &str) -> StoreError {
 
 /// Returns the error of an append that exceeds the longest message of PostgreSQL.
 pub(crate) fn too_large(bytes: usize, limit: usize) -> StoreError {
-    let message = format!(
-        "an append of {bytes} bytes exceeds the limit of {limit} for PostgreSQL; help: split it"
-    );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    let message = format!("an append of {bytes} bytes exceeds the limit of {limit} for PostgreSQL");
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("split it")
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::approval::ApprovalId;
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
+use claude_session_store::approval::ApprovalId;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;

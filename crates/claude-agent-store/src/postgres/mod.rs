@@ -12,9 +12,9 @@ mod tls;
 use std::fmt;
 use std::sync::Arc;
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, EntryPage, Epoch, List, Load, ProjectKey, SessionKey, SessionList,
-    SessionStore, StoreError, StoreFuture, Subpath,
+    SessionRow, SessionStore, StoreError, StoreFuture, Subpath,
 };
 
 use self::listener::Listener;
@@ -23,7 +23,7 @@ use self::pool::Pool;
 use self::requests::Statements;
 use crate::approvals::Changes;
 
-/// Keeps sessions and [approvals](claude_agent_kit::approval) in a PostgreSQL database, which any number of hosts
+/// Keeps sessions and [approvals](claude_session_store::approval) in a PostgreSQL database, which any number of hosts
 /// can share.
 ///
 /// An append is committed before it returns, also if the database has `synchronous_commit` turned off. A clone
@@ -127,6 +127,11 @@ impl SessionStore for PostgresStore {
     fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
         let (pool, statements) = self.parts();
         Box::pin(requests::list(pool, statements, project, list))
+    }
+
+    fn get<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Option<SessionRow>> {
+        let (pool, statements) = self.parts();
+        Box::pin(requests::get(pool, statements, key))
     }
 
     fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {

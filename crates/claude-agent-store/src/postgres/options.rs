@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
 use tokio_postgres::config::{Config, Host};
 
 use super::errors;
@@ -70,7 +70,7 @@ impl PostgresOptions {
     }
 
     /// Limits the time of a request, including the time to wait for a connection and to open it. Afterwards the
-    /// request fails with [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable). The server waits
+    /// request fails with [`Unavailable`](claude_session_store::StoreErrorKind::Unavailable). The server waits
     /// at most half of this time for locks. Default: 10 s.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Duration) -> Self {

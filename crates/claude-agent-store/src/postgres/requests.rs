@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, EntryPage, Epoch, List, Load, NewEntry, ProjectKey, Sequence, SessionKey,
     SessionList, SessionRow, StoreError, Subpath,
 };
@@ -28,6 +28,7 @@ pub(super) struct Statements {
     load_all: String,
     load_one: String,
     list: String,
+    get: String,
     subpaths: String,
     delete: String,
     projects: String,
@@ -57,6 +58,11 @@ impl Statements {
                  WHERE scope = $1 AND project = $2 AND main_last IS NOT NULL
                      AND (modified_ms, session) < ($3, $4)
                  ORDER BY modified_ms DESC, session DESC LIMIT $5"
+            ),
+            get: format!(
+                "SELECT session, modified_ms, main_last, summary, summary_through
+                 FROM {schema}.session
+                 WHERE scope = $1 AND project = $2 AND session = $3 AND main_last IS NOT NULL"
             ),
             subpaths: format!(
                 "SELECT t.subpath FROM {schema}.transcript t
@@ -314,13 +320,35 @@ pub(super) async fn list(
             let cursor = cursor(&sessions);
             return Ok(SessionList::new(sessions, cursor));
         }
-        let summary: Option<Vec<u8>> = column(row, 3)?;
-        let summary = summary.map(String::from_utf8).transpose().map_err(|_| corrupt("summary"))?;
-        let summary = (summary, column(row, 4)?);
-        let row = session(column(row, 0)?, column(row, 1)?, column(row, 2)?, summary);
-        sessions.push(valid(row)?);
+        sessions.push(listed(row)?);
     }
     Ok(SessionList::new(sessions, None))
+}
+
+pub(super) async fn get(
+    pool: &Pool,
+    statements: &Statements,
+    key: &SessionKey,
+) -> Result<Option<SessionRow>, StoreError> {
+    let rows = pool
+        .query(
+            &statements.get,
+            &[
+                (&key.scope(), Type::TEXT),
+                (&key.project(), Type::TEXT),
+                (&key.session().as_str(), Type::TEXT),
+            ],
+        )
+        .await?;
+    rows.first().map(listed).transpose()
+}
+
+/// Returns the session of a row.
+fn listed(row: &Row) -> Result<SessionRow, StoreError> {
+    let summary: Option<Vec<u8>> = column(row, 3)?;
+    let summary = summary.map(String::from_utf8).transpose().map_err(|_| corrupt("summary"))?;
+    let summary = (summary, column(row, 4)?);
+    valid(session(column(row, 0)?, column(row, 1)?, column(row, 2)?, summary))
 }
 
 pub(super) async fn subpaths(

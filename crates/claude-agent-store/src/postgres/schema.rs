@@ -1,6 +1,6 @@
 //! Creating and updating the schema.
 
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
 use tokio_postgres::types::Type;
 
 use super::errors;

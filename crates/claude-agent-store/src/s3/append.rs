@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, Epoch, Sequence, SessionKey, StoreError, StoredEntry,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _};

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use claude_agent_kit::store::{EntryId, Sequence, StoreError, StoredEntry, Subpath};
+use claude_session_store::{EntryId, Sequence, StoreError, StoredEntry, Subpath};
 use serde::{Deserialize, Serialize};
 
 use super::errors::corrupt;

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use claude_agent_kit::store::{SessionKey, StoreError, StoreErrorKind};
+use claude_session_store::{SessionKey, StoreError, StoreErrorKind};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 

@@ -1,6 +1,6 @@
 //! Deleting sessions and transcripts.
 
-use claude_agent_kit::store::{SessionKey, StoreError, Subpath};
+use claude_session_store::{SessionKey, StoreError, Subpath};
 
 use super::append::{CONFLICTS, wait_after_conflict, write_parts};
 use super::compact::Garbage;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use claude_agent_kit::store::{SessionKey, StoreError, StoredEntry, Subpath};
+use claude_session_store::{SessionKey, StoreError, StoredEntry, Subpath};
 use serde::{Deserialize, Serialize};
 
 use super::block::{self, IndexJson};
@@ -185,7 +185,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use claude_agent_kit::store::{EntryId, Sequence, StoreErrorKind};
+    use claude_session_store::{EntryId, Sequence, StoreErrorKind};
 
     use super::*;
 

@@ -7,9 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::store::{
-    List, ProjectKey, Sequence, SessionList, SessionRow, StoreError, Summary,
+use claude_session_store::{
+    List, ProjectKey, Sequence, SessionId, SessionKey, SessionList, SessionRow, StoreError, Summary,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
@@ -87,6 +86,20 @@ pub(super) async fn list(
     };
     let start = before.map_or(0, |before| order.positions.partition_point(|it| *it >= before));
     page(shared, project, &order.positions[start..], list.limit.max(1)).await
+}
+
+/// Returns what is listed of one session, with one request.
+pub(super) async fn get(
+    shared: &Shared,
+    key: &SessionKey,
+) -> Result<Option<SessionRow>, StoreError> {
+    let project = key.project_key();
+    let path = shared.objects.heads(project).join(key.session().as_str());
+    let row = read_row(shared, project, &path).await?;
+    Ok(row.and_then(|row| {
+        let position = (row.modified_ms, key.session().clone());
+        listed_row(row, &position)
+    }))
 }
 
 /// Returns the first rows of sessions that were not modified since the order was read.

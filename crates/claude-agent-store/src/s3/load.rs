@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     EntryPage, Load, LoadScope, SessionKey, StoreError, StoredEntry, Subpath,
 };
 

@@ -44,9 +44,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, EntryPage, Epoch, List, Load, ProjectKey, SessionKey, SessionList,
-    SessionStore, StoreError, StoreFuture, StoredEntry, Subpath,
+    SessionRow, SessionStore, StoreError, StoreFuture, StoredEntry, Subpath,
 };
 
 use self::block::{Index, IndexJson};
@@ -270,6 +270,10 @@ impl SessionStore for S3Store {
 
     fn list<'a>(&'a self, project: &'a ProjectKey, list: List<'a>) -> StoreFuture<'a, SessionList> {
         Box::pin(list::list(&self.shared, project, list))
+    }
+
+    fn get<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Option<SessionRow>> {
+        Box::pin(list::get(&self.shared, key))
     }
 
     fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {

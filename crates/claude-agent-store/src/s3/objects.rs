@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use claude_agent_kit::store::{EntryId, ProjectKey, SessionKey, StoreError};
+use claude_session_store::{EntryId, ProjectKey, SessionKey, StoreError};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::AmazonS3;
 use object_store::path::Path;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
 use http::Uri;
 use object_store::RetryConfig;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
@@ -135,7 +135,7 @@ impl S3Options {
 
     /// Limits the time of each HTTP request, including up to two repetitions if the server is busy. A request
     /// with a body has a second more for each megabyte. Afterwards it fails with
-    /// [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable). Default: 10 s.
+    /// [`Unavailable`](claude_session_store::StoreErrorKind::Unavailable). Default: 10 s.
     #[must_use]
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.request_timeout = timeout;

@@ -1,6 +1,6 @@
 //! The check of a server when a store is opened.
 
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
 use object_store::path::Path;
 
 use super::errors;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use claude_agent_kit::store::{EntryId, SessionKey, Subpath};
+use claude_session_store::{EntryId, SessionKey, Subpath};
 use sha2::{Digest as _, Sha256};
 
 use super::block::Index;

@@ -1,11 +1,10 @@
 //! Approvals in the same file.
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::{
+use claude_session_store::approval::{
     ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection,
-    ApprovalStore, ApprovalWrite,
+    ApprovalStore, ApprovalWrite, Change,
 };
-use claude_agent_kit::store::{Epoch, StoreFuture};
+use claude_session_store::{Epoch, SessionId, StoreFuture};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, ToSql, named_params, params};
 
@@ -47,7 +46,7 @@ impl ApprovalStore for SqliteStore {
         scope: &'a str,
         id: &'a ApprovalId,
         version: u64,
-    ) -> StoreFuture<'a, ()> {
+    ) -> StoreFuture<'a, Change> {
         Box::pin(async move {
             let changes = self.changes.subscribe();
             let (scope, wanted) = (scope.to_owned(), id.clone());
@@ -55,16 +54,16 @@ impl ApprovalStore for SqliteStore {
             if self.jobs.read(read).await? == Some(version) {
                 changes.changed(id, POLL_INTERVAL).await;
             }
-            Ok(())
+            Ok(Change::Possible)
         })
     }
 
-    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, ()> {
+    fn scope_changed<'a>(&'a self, _: &'a str) -> StoreFuture<'a, Change> {
         // Now, so that a change before the first poll ends the wait. Changes of other scopes also do.
         let changes = self.changes.subscribe();
         Box::pin(async move {
             changes.any(POLL_INTERVAL).await;
-            Ok(())
+            Ok(Change::Possible)
         })
     }
 

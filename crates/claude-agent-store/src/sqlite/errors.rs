@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use claude_agent_kit::store::{StoreError, StoreErrorKind};
+use claude_session_store::{StoreError, StoreErrorKind};
 use rusqlite::ErrorCode;
 
 use crate::sql::Invalid;
@@ -78,56 +78,51 @@ pub(crate) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
         }
         Some(_) => (StoreErrorKind::Unavailable, "check the file, its directory and the disk"),
     };
-    let message = format!("the session store \"{path}\" failed: {error}; help: {help}");
-    StoreError::new(kind, message).caused_by(error)
+    let message = format!("the session store \"{path}\" failed: {error}");
+    StoreError::new(kind, message).with_help(help).caused_by(error)
 }
 
 /// Returns the error of a value in the database that no version of this crate writes.
 pub(crate) fn corrupt(what: &str) -> StoreError {
-    let message = format!(
-        "the session store contains an invalid {what}; help: check whether another program has \
-         changed the file, and restore it from a backup"
-    );
-    StoreError::new(StoreErrorKind::Corrupt, message)
+    let message = format!("the session store contains an invalid {what}");
+    StoreError::new(StoreErrorKind::Corrupt, message).with_help(
+        "check whether another program has changed the file, and restore it from a backup",
+    )
 }
 
 /// Returns the error of a file that cannot be created.
 pub(crate) fn create(path: &Path, error: std::io::Error) -> StoreError {
-    let message = format!(
-        "cannot open the session store \"{}\": {error}; help: check that its directory exists and \
-         that the file is writable",
-        path.display()
-    );
-    StoreError::new(StoreErrorKind::Unavailable, message).caused_by(error)
+    let message = format!("cannot open the session store \"{}\": {error}", path.display());
+    StoreError::new(StoreErrorKind::Unavailable, message)
+        .with_help("check that its directory exists and that the file is writable")
+        .caused_by(error)
 }
 
 /// Returns the error of a file that another program uses.
 pub(crate) fn foreign(path: &Path) -> StoreError {
-    let message = format!(
-        "\"{}\" is a database of another program; help: use a separate file for the session store",
-        path.display()
-    );
+    let message = format!("\"{}\" is a database of another program", path.display());
     StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help("use a separate file for the session store")
 }
 
 /// Returns the error of a schema that this version does not know.
 pub(crate) fn newer(path: &Path, version: i64, supported: i64) -> StoreError {
     let message = format!(
         "the session store \"{}\" has schema version {version}, and this version of \
-         claude-agent-store supports up to {supported}; help: update claude-agent-store",
+         claude-agent-store supports up to {supported}",
         path.display()
     );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("update claude-agent-store")
 }
 
 /// Returns the error of a file system without shared memory.
 pub(crate) fn no_log(path: &Path, mode: &str) -> StoreError {
     let message = format!(
         "cannot enable the write-ahead log of the session store \"{}\": the journal mode is \
-         {mode:?}; help: use a local file system",
+         {mode:?}",
         path.display()
     );
-    StoreError::new(StoreErrorKind::Rejected, message)
+    StoreError::new(StoreErrorKind::Rejected, message).with_help("use a local file system")
 }
 
 /// Returns the error of a thread that could not be started.
@@ -138,6 +133,6 @@ pub(crate) fn no_thread(error: std::io::Error) -> StoreError {
 
 /// Returns the error of a request whose thread has ended.
 pub(crate) fn gone() -> StoreError {
-    let message = "the thread of the session store has ended; help: open the store again";
-    StoreError::new(StoreErrorKind::Unavailable, message)
+    let message = "the thread of the session store has ended";
+    StoreError::new(StoreErrorKind::Unavailable, message).with_help("open the store again")
 }

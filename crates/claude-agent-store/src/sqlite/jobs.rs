@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::thread;
 
-use claude_agent_kit::store::StoreError;
+use claude_session_store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 

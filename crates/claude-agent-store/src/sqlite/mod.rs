@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, EntryPage, Epoch, List, Load, ProjectKey, SessionKey, SessionList,
-    SessionStore, StoreError, StoreFuture, Subpath,
+    SessionRow, SessionStore, StoreError, StoreFuture, Subpath,
 };
 
 use rusqlite::Connection;
@@ -22,7 +22,7 @@ use self::jobs::Jobs;
 use self::requests::{OwnedAppend, OwnedLoad};
 use crate::approvals::Changes;
 
-/// Keeps sessions and [approvals](claude_agent_kit::approval) in an SQLite file, which any number of processes of
+/// Keeps sessions and [approvals](claude_session_store::approval) in an SQLite file, which any number of processes of
 /// one machine can share.
 ///
 /// An append is synced to disk before it returns. The store has one thread, with a queue of 64 requests;
@@ -42,7 +42,7 @@ use crate::approvals::Changes;
 /// in the log until the next deletion, or until the last process closes the file.
 ///
 /// A process that was stopped while it wrote keeps the file locked: others can open it and read, and their writes fail
-/// with [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable). Only a file of an earlier version, whose
+/// with [`Unavailable`](claude_session_store::StoreErrorKind::Unavailable). Only a file of an earlier version, whose
 /// schema has to be updated, cannot be opened then.
 ///
 /// ```
@@ -79,7 +79,7 @@ impl SqliteOptions {
     }
 
     /// Sets how long a request waits for other processes that write to the file. Afterwards it fails with
-    /// [`Unavailable`](claude_agent_kit::store::StoreErrorKind::Unavailable). Default: 5 s.
+    /// [`Unavailable`](claude_session_store::StoreErrorKind::Unavailable). Default: 5 s.
     #[must_use]
     pub fn busy_timeout(mut self, timeout: Duration) -> Self {
         self.busy_timeout = timeout;
@@ -87,7 +87,7 @@ impl SqliteOptions {
     }
 
     /// Limits the size of the file, without its write-ahead log. Appends that exceed the limit fail with
-    /// [`Full`](claude_agent_kit::store::StoreErrorKind::Full) until sessions are deleted or the file is
+    /// [`Full`](claude_session_store::StoreErrorKind::Full) until sessions are deleted or the file is
     /// opened with a higher limit. A limit below the current size counts as the current size. Default: no
     /// limit.
     #[must_use]
@@ -152,6 +152,11 @@ impl SessionStore for SqliteStore {
                 requests::list(connection, &project, cursor.as_deref(), limit)
             }),
         )
+    }
+
+    fn get<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Option<SessionRow>> {
+        let key = key.clone();
+        Box::pin(self.jobs.read(move |connection| requests::get(connection, &key)))
     }
 
     fn subpaths<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<Subpath>> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use claude_agent_kit::store::{
+use claude_session_store::{
     Append, Appended, EntryPage, Epoch, Load, NewEntry, ProjectKey, Sequence, SessionKey,
     SessionList, SessionRow, StoreError, Subpath,
 };
@@ -256,6 +256,21 @@ const LIST: &str = "SELECT session, modified_ms, main_last, summary, summary_thr
          AND (modified_ms, session) < (?3, ?4)
      ORDER BY modified_ms DESC, session DESC LIMIT ?5";
 
+const GET: &str = "SELECT session, modified_ms, main_last, summary, summary_through FROM session
+     WHERE scope = ?1 AND project = ?2 AND session = ?3 AND main_last IS NOT NULL";
+
+pub(super) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<SessionRow>, Fault> {
+    let mut statement = connection.prepare_cached(GET)?;
+    let mut rows = statement.query((key.scope(), key.project(), key.session().as_str()))?;
+    rows.next()?.map(listed).transpose()
+}
+
+/// Returns the session of a row.
+fn listed(row: &Row<'_>) -> Result<SessionRow, Fault> {
+    let summary = (row.get(3)?, row.get(4)?);
+    Ok(sql::session(text(row, 0)?, row.get(1)?, row.get(2)?, summary)?)
+}
+
 pub(super) fn list(
     connection: &Connection,
     project: &ProjectKey,
@@ -278,8 +293,7 @@ pub(super) fn list(
             let cursor = sql::cursor(&sessions);
             return Ok(SessionList::new(sessions, cursor));
         }
-        let summary = (row.get(3)?, row.get(4)?);
-        sessions.push(sql::session(text(row, 0)?, row.get(1)?, row.get(2)?, summary)?);
+        sessions.push(listed(row)?);
     }
     Ok(SessionList::new(sessions, None))
 }

@@ -6,7 +6,8 @@ use claude_agent_kit::approval::{
     Approval, ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
 };
 use claude_agent_kit::store::{Append, Epoch, SessionStore, StoreErrorKind};
-use claude_agent_store::{PostgresStore, conformance};
+use claude_agent_store::PostgresStore;
+use claude_session_store::conformance;
 use libtest_mimic::Trial;
 
 use super::fixture::{connect, entry, key, kind, open, options, texts, trial, wait_for};

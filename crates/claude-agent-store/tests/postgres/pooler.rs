@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use claude_agent_kit::approval::{ApprovalStore, ApprovalWrite, Approvals, Decision};
 use claude_agent_kit::store::{Append, List, SessionStore};
-use claude_agent_store::{PostgresStore, conformance};
+use claude_agent_store::PostgresStore;
+use claude_session_store::conformance;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 

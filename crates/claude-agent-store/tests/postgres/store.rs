@@ -8,9 +8,8 @@ use claude_agent_kit::approval::{
 use claude_agent_kit::store::{
     Append, Epoch, List, Load, Retention, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
-use claude_agent_store::{
-    Encrypted, EncryptionKey, Keyring, PostgresOptions, PostgresStore, conformance,
-};
+use claude_agent_store::{Encrypted, EncryptionKey, Keyring, PostgresOptions, PostgresStore};
+use claude_session_store::conformance;
 use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 

@@ -3,7 +3,8 @@
 use claude_agent_kit::store::{
     Append, List, Load, NewEntry, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
-use claude_agent_store::{Encrypted, EncryptionKey, Keyring, S3Store, conformance};
+use claude_agent_store::{Encrypted, EncryptionKey, Keyring, S3Store};
+use claude_session_store::conformance;
 use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 

@@ -20,12 +20,14 @@ const NO_HOME: &str = "/dev/null/home";
 const NEEDS_CARGO: &str = "purity::the_dependency_tree_holds_no_runtime_and_no_io";
 
 /// The packages, and the integration tests that contain most unit tests of the pure crates.
-const UNIT_TESTS: [(&str, Option<&str>); 7] = [
+const UNIT_TESTS: [(&str, Option<&str>); 9] = [
     ("claude-agent-kit", None),
     ("claude-agent-testkit", None),
     ("claude-agent-store", None),
     ("claude-wire", None),
     ("claude-wire", Some("it")),
+    ("claude-session-store", None),
+    ("claude-session-store", Some("it")),
     ("claude-agent-core", None),
     ("claude-agent-core", Some("it")),
 ];

@@ -17,7 +17,10 @@ pub(crate) fn check(target: &str) -> StepResult {
         return Ok(StepOutcome::Skipped(format!("`rustup target add {target}` failed")));
     }
     let mut command = cargo(&["check", "--all-features", "--target", target]);
-    command.args(["-p", "claude-wire", "-p", "claude-agent-core", "-p", "claude-agent-kit"]);
+    // Crates without C code.
+    for name in ["claude-wire", "claude-session-store", "claude-agent-core", "claude-agent-kit"] {
+        command.args(["-p", name]);
+    }
     Ok(command.env("RUSTFLAGS", "-D warnings").status()?.success().into())
 }
 
@@ -30,11 +33,12 @@ pub(crate) fn check_minimum_rust() -> StepResult {
         return Ok(StepOutcome::Skipped(format!("`{command}` failed")));
     }
     let crates: Vec<&str> = CRATES.iter().flat_map(|name| ["-p", name]).collect();
-    let commands: [(&str, &[&str]); 4] = [
+    let commands: [(&str, &[&str]); 5] = [
         ("check", &[&["--all-features"], &crates[..]].concat()),
         // With the features that the README names.
         ("check", &["-p", "examples", "--examples"]),
         ("test", &["--quiet", "-p", "claude-wire", "--lib", "--test", "it"]),
+        ("test", &["--quiet", "-p", "claude-session-store", "--lib", "--test", "it"]),
         ("test", &["--quiet", "-p", "claude-agent-core", "--lib", "--test", "it"]),
     ];
     for (command, arguments) in commands {

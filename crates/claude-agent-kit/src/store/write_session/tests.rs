@@ -1,11 +1,9 @@
 use std::collections::BTreeMap;
 
-use super::super::entry::NewEntry;
 use super::super::faulty::FaultyStore;
-use super::super::key::Epoch;
-use super::super::request::{Append, Appended, List, SessionList};
 use super::super::{ProjectKey, StoreFuture};
 use super::*;
+use claude_session_store::{Append, Appended, Epoch, List, NewEntry, SessionList};
 
 const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
