@@ -126,15 +126,19 @@ claude-agent-kit/src/approval/store_access.rs
     CONFLICT_DELAY: a retry of a change of an approval after another change
 claude-agent-kit/src/approval/resumable.rs
     LIST_PAUSE: listing approvals again after a change, for conversations that can continue
-claude-agent-kit/src/approval/inbox.rs
-    DELETED_TOGETHER: approvals that one request deletes
+claude-agent-kit/src/approval/records.rs
+    DELETED_TOGETHER: records that one request deletes
 claude-agent-kit/src/store/retention.rs
     CONCURRENCY: sessions that a `Retention` deletes at once
     MAX_FAILURES: failures of a `Retention`
 claude-session-store/src/approval/record.rs
     DECISION_LIFETIME_DAYS: an unused decision about a request without an expiry
-claude-session-store/src/approval/store.rs
+claude-session-store/src/record/store.rs
     POLL_INTERVAL: looking for a decision in a store without notifications
+claude-session-store/src/record/memory.rs
+    POLL_INTERVAL: looking again for a change in `MemoryStore`, which reports all of them
+claude-session-store/src/record/write.rs
+    MAX_CHANGES: changes of records that are written together
 claude-agent-kit/src/store/upload.rs
     REQUEST_TIMEOUT: a single request to the store
 claude-agent-kit/src/store/pages.rs

@@ -1,8 +1,8 @@
 //! Stores for [`claude-agent-kit`](https://docs.rs/claude-agent-kit): durable sessions that can move between machines,
 //! and tool-call approvals that can wait for days.
 //!
-//! A [`SessionStore`](claude_session_store::SessionStore) keeps the transcripts of sessions, and an
-//! [`ApprovalStore`](claude_session_store::approval::ApprovalStore) the approvals of tool calls. This crate has
+//! A [`SessionStore`](claude_session_store::SessionStore) keeps the transcripts of sessions, and a
+//! [`RecordStore`](claude_session_store::record::RecordStore) everything else that must be durable, such as approvals. This crate has
 //! implementations of both traits, each with its own feature:
 //!
 //! | item | feature | default |
@@ -21,7 +21,7 @@
 )]
 #![cfg_attr(
     feature = "encryption",
-    doc = "| [`Encrypted`]: encrypts the entries and approvals of another store | `encryption` | no |"
+    doc = "| [`Encrypted`]: encrypts the entries and records of another store | `encryption` | no |"
 )]
 //!
 #![cfg_attr(
@@ -56,8 +56,6 @@ assert_eq!(answer.stored, Some(true));
 // Marks items with the feature that they need on docs.rs, which builds with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod approvals;
 #[cfg(feature = "encryption")]
 mod encryption;
 #[cfg(any(feature = "postgres", feature = "s3"))]
@@ -67,6 +65,8 @@ pub mod guide;
 mod messages;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod records;
 #[cfg(feature = "s3")]
 mod s3;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

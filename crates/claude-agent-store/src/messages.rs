@@ -1,16 +1,16 @@
 //! Keeps `docs/messages-store.md` current: the list of all texts of errors, rendered by the functions that
 //! create them.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use claude_session_store::record::{RecordKey, RecordKind};
 use claude_session_store::{Sequence, SessionId, SessionKey, StoreError};
 
-use crate::{approvals, encryption, postgres, s3, sqlite};
+use crate::{encryption, postgres, s3, sqlite};
 
 const INTRODUCTION: &str = "\
 # Messages of claude-agent-store
@@ -137,22 +137,22 @@ fn rendered() -> String {
     }
     section(&mut text, "PostgreSQL", &postgres_errors());
     section(&mut text, "S3", &s3_errors());
-    let no_text = || serde_json::to_string(&BTreeMap::from([([0], 0)])).unwrap_err();
-    section(&mut text, "Approvals", &[approvals::errors::invalid(no_text())]);
     {
         use encryption::errors;
 
         let session = SessionId::from("00000000-0000-4000-8000-000000000001");
+        let what = format!("an entry of session {session}");
+        let key = RecordKey::new("tenant", RecordKind::Approval, session.as_str()).unwrap();
         let list = [
             errors::invalid_key_id(""),
             errors::duplicate_key("2026-11"),
-            errors::unknown_key(&session, "2026-11"),
-            errors::newer_format(&session, 3),
-            errors::corrupt(&session),
+            errors::unknown_key(&what, "2026-11"),
+            errors::newer_format(&what, 3),
+            errors::corrupt(&what),
             errors::misplaced(&session, Sequence::new(17)),
             errors::no_random_numbers("operation not supported"),
             errors::too_long(300_000_000_000),
-            errors::invalid_approval(no_text()),
+            errors::unrequested(&key),
         ];
         section(&mut text, "Encryption", &list);
     }
@@ -182,7 +182,6 @@ fn the_list_contains_the_error_of_every_function() {
         include_str!("sqlite/errors.rs"),
         include_str!("postgres/errors.rs"),
         include_str!("s3/errors.rs"),
-        include_str!("approvals/errors.rs"),
         include_str!("encryption/errors.rs"),
     ] {
         for rest in source.split("\npub(crate) fn ").skip(1) {
@@ -191,20 +190,20 @@ fn the_list_contains_the_error_of_every_function() {
             count += 1;
         }
     }
-    assert_eq!(count, 40);
+    assert_eq!(count, 39);
 }
 
 #[test]
 fn errors_are_created_only_by_the_listed_functions() {
     for source in [
         include_str!("sql.rs"),
-        include_str!("approvals/mod.rs"),
-        include_str!("sqlite/approvals.rs"),
+        include_str!("records.rs"),
+        include_str!("sqlite/records.rs"),
         include_str!("sqlite/mod.rs"),
         include_str!("sqlite/jobs.rs"),
         include_str!("sqlite/requests.rs"),
         include_str!("sqlite/schema.rs"),
-        include_str!("postgres/approvals.rs"),
+        include_str!("postgres/records.rs"),
         include_str!("postgres/listener.rs"),
         include_str!("postgres/mod.rs"),
         include_str!("postgres/options.rs"),
@@ -225,7 +224,7 @@ fn errors_are_created_only_by_the_listed_functions() {
         include_str!("s3/options.rs"),
         include_str!("s3/probe.rs"),
         include_str!("s3/session.rs"),
-        include_str!("encryption/approvals.rs"),
+        include_str!("encryption/records.rs"),
         include_str!("encryption/mod.rs"),
         include_str!("encryption/chain.rs"),
         include_str!("encryption/order.rs"),

@@ -5,14 +5,15 @@
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use claude_agent_kit::approval::{Approval, ApprovalStore, ApprovalWrite, Approvals};
+use claude_agent_kit::approval::{Approval, Approvals};
 use claude_agent_kit::store::{
-    Append, EntryId, List, Load, MemoryStore, NewEntry, Sequence, SessionKey, SessionStore,
-    StoreError, StoreErrorKind, StoredEntry, Subpath,
+    Append, EntryId, List, Load, MemoryStore, NewEntry, Record, RecordChange, RecordFilter,
+    RecordKey, RecordKind, RecordList, RecordStore, RecordWrite, Sequence, SessionKey,
+    SessionStore, StoreError, StoreErrorKind, StoredEntry, Subpath,
 };
 use claude_agent_store::{Encrypted, EncryptionKey, Keyring, SqliteStore};
 use claude_session_store::conformance;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const IDENTITY: [u8; 32] = [7; 32];
 
@@ -77,12 +78,12 @@ async fn encrypted_store_in_sqlite_conforms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn encrypted_approvals_conform() {
+async fn encrypted_records_conform() {
     let hosts = async || {
         let store = MemoryStore::new();
         [Encrypted::new(store.clone(), keyring(1)), Encrypted::new(store, keyring(1))]
     };
-    conformance::run_approvals(hosts).await.assert();
+    conformance::run_records(hosts).await.assert();
 }
 
 /// Returns an approval that was requested, decided and started.
@@ -100,48 +101,73 @@ fn approval(number: u32, version: u64) -> Approval {
     serde_json::from_str(&text).unwrap()
 }
 
+async fn insert(store: &dyn RecordStore, change: &RecordChange) {
+    assert!(store.write_records(RecordWrite::new(std::slice::from_ref(change))).await.unwrap());
+}
+
+async fn records(store: &dyn RecordStore) -> Vec<Record> {
+    let list = RecordList::new(RecordKind::Approval, RecordFilter::In("scope"));
+    store.list_records(list).await.unwrap().records
+}
+
 #[tokio::test]
 async fn stores_see_only_what_they_need_of_an_approval() {
     let store = Encrypted::new(MemoryStore::new(), keyring(1));
-    let plain = approval(1, 3);
-    store.write_approval(ApprovalWrite::insert(&plain)).await.unwrap();
-    let id = &plain.request.id;
-    let hidden = Approvals::new("scope", store.inner().clone()).get(id).await.unwrap().unwrap();
-    let shown = serde_json::to_string(&hidden).unwrap();
+    let plain = approval(1, 1);
+    insert(&store, &plain.to_change().unwrap()).await;
+    let shown = format!("{:?}", records(store.inner()).await);
+    assert!(shown.contains(plain.request.id.as_str()), "{shown}");
     assert!(!shown.contains("secret") && !shown.contains("7654321"), "{shown}");
+    let id = &plain.request.id;
     assert_eq!(Approvals::new("scope", store).get(id).await.unwrap(), Some(plain));
 }
 
 #[tokio::test]
-async fn changed_approvals_are_not_decrypted() {
+async fn changed_records_are_not_decrypted() {
     let inner = MemoryStore::new();
     let store = Encrypted::new(inner.clone(), keyring(1));
     let plain = approval(1, 1);
-    store.write_approval(ApprovalWrite::insert(&plain)).await.unwrap();
-    let id = &plain.request.id;
-    let hidden = Approvals::new("scope", inner.clone()).get(id).await.unwrap().unwrap();
-    let value = serde_json::to_value(&hidden).unwrap();
-    let edits: [fn(&mut Value); 7] = [
-        |value| value["version"] = json!(2),
-        |value| value["status"] = json!("decided"),
-        |value| value["request"]["id"] = json!("00000002-0000-4000-8000-000000000000"),
-        |value| value["request"]["scope"] = json!("other"),
-        |value| value["request"]["session_id"] = json!("00000002-0000-4000-8000-000000000000"),
-        |value| value["request"]["requested_at_ms"] = json!(2),
-        |value| value["request"]["input"] = json!({ "command": "ls" }),
+    let id = plain.request.id.clone();
+    insert(&store, &plain.to_change().unwrap()).await;
+    let hidden = records(&inner).await.remove(0);
+    let other = "00000002-0000-4000-8000-000000000000";
+    let key = |scope, kind, id| RecordKey::new(scope, kind, id).unwrap();
+    let edits: [&dyn Fn(&mut RecordChange); 7] = [
+        &|change| change.is_open = false,
+        &|change| change.due_at_ms = Some(7),
+        &|change| change.owner = other.into(),
+        &|change| change.key = key("scope", RecordKind::Approval, other),
+        &|change| change.key = key("other", RecordKind::Approval, id.as_str()),
+        &|change| change.key = key("scope", RecordKind::Budget, id.as_str()),
+        &|change| change.body = change.body.replacen("\"c\":\"", "\"c\":\"AAAA", 1).into(),
     ];
     for edit in edits {
-        let mut changed = value.clone();
+        let mut changed = plain.to_change().unwrap();
+        changed.body = hidden.body.clone();
         edit(&mut changed);
-        let changed: Approval = serde_json::from_value(changed).unwrap();
         let inner = MemoryStore::new();
-        inner.write_approval(ApprovalWrite::insert(&changed)).await.unwrap();
+        insert(&inner, &changed).await;
         let store = Encrypted::new(inner, keyring(1));
-        let approvals = Approvals::new(&*changed.request.scope, store);
-        let error = approvals.get(&changed.request.id).await.unwrap_err();
+        let filter = RecordFilter::Id { scope: changed.key.scope(), id: changed.key.id() };
+        let list = RecordList::new(changed.key.kind(), filter);
+        let error = store.list_records(list).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{changed:?}");
     }
+    // So is the text of an earlier version.
+    let mut next = plain.to_change().unwrap();
+    (next.replaces, next.body) = (Some(1), hidden.body.clone());
+    insert(&inner, &next).await;
+    let error = Approvals::new("scope", store).get(&id).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+}
+
+#[tokio::test]
+async fn rotated_keys_decrypt_records() {
+    let inner = MemoryStore::new();
+    let plain = approval(1, 1);
+    insert(&Encrypted::new(inner.clone(), keyring(1)), &plain.to_change().unwrap()).await;
     // A keyring without the key tells which one is missing.
+    let id = &plain.request.id;
     let other = Encrypted::new(inner.clone(), keyring(2));
     let error = Approvals::new("scope", other).get(id).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected);
@@ -149,6 +175,52 @@ async fn changed_approvals_are_not_decrypted() {
     let rotated = keyring(2).previous(encryption_key(1)).unwrap();
     let rotated = Approvals::new("scope", Encrypted::new(inner, rotated));
     assert_eq!(rotated.get(id).await.unwrap(), Some(plain));
+}
+
+/// The record of the approval that [`approval`] returns, with version 3, as the version of this crate without other records
+/// has encrypted it with the first key.
+const FIRST_FORMAT: &str = include_str!("support/encrypted_approval_2.json");
+
+/// Stores the record of an approval in the first format, as an update of a database does.
+async fn store_first_format(store: &MemoryStore, body: &str, version: u64) {
+    let mut change = approval(1, 1).to_change().unwrap();
+    change.body = body.into();
+    insert(store, &change).await;
+    for replaced in 1..version {
+        change.replaces = Some(replaced);
+        insert(store, &change).await;
+    }
+}
+
+#[tokio::test]
+async fn approvals_in_the_first_format_are_read() {
+    let inner = MemoryStore::new();
+    store_first_format(&inner, FIRST_FORMAT.trim(), 3).await;
+    let plain = approval(1, 3);
+    let id = &plain.request.id;
+    let approvals = Approvals::new("scope", Encrypted::new(inner, keyring(1)));
+    assert_eq!(approvals.get(id).await.unwrap(), Some(plain.clone()));
+    // It is bound to what a store can read of it.
+    for (part, other) in [
+        (r#""requested_at_ms":1"#, r#""requested_at_ms":2"#),
+        (r#""status":"started""#, r#""status":"decided""#),
+        (r#""version":3"#, r#""version":4"#),
+        (r#""scope":"scope""#, r#""scope":"other""#),
+        (r#""id":"00000001"#, r#""id":"00000002"#),
+    ] {
+        let changed = FIRST_FORMAT.trim().replacen(part, other, 1);
+        assert_ne!(changed, FIRST_FORMAT.trim(), "{part}");
+        let inner = MemoryStore::new();
+        store_first_format(&inner, &changed, 3).await;
+        let approvals = Approvals::new("scope", Encrypted::new(inner, keyring(1)));
+        let error = approvals.get(id).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{part}");
+    }
+    // Nor can it be another version of its record.
+    let inner = MemoryStore::new();
+    store_first_format(&inner, FIRST_FORMAT.trim(), 4).await;
+    let approvals = Approvals::new("scope", Encrypted::new(inner, keyring(1)));
+    assert_eq!(approvals.get(id).await.unwrap_err().kind(), StoreErrorKind::Corrupt);
 }
 
 #[tokio::test]

@@ -6,49 +6,57 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use claude_agent_kit::SessionId;
-use claude_agent_kit::approval::{
-    Approval, ApprovalFilter, ApprovalList, ApprovalPage, ApprovalStatus, ApprovalStore,
-    ApprovalWrite, Approvals, DecideError, Decision,
+use claude_agent_kit::approval::{Approval, Approvals, DecideError, Decision};
+use claude_agent_kit::store::{
+    Epoch, MemoryStore, OwnerKey, Record, RecordFilter, RecordKey, RecordKind, RecordList,
+    RecordPage, RecordSelection, RecordStore, RecordWrite, StoreErrorKind, StoreFuture,
 };
-use claude_agent_kit::store::{Epoch, MemoryStore, StoreError, StoreErrorKind, StoreFuture};
 use claude_agent_store::{Encrypted, EncryptionKey, Keyring};
-use support::{key, kind};
+use support::{key, kind, list, write};
 
 /// Returns the chosen records in place of the requested ones.
 #[derive(Clone, Default)]
 struct Hostile {
     inner: MemoryStore,
-    returned: Arc<Mutex<Option<Vec<Approval>>>>,
+    returned: Arc<Mutex<Option<Vec<Record>>>>,
 }
 
 impl Hostile {
-    fn returns(&self, approvals: &[Approval]) {
-        *self.returned.lock().unwrap() = Some(approvals.to_vec());
+    fn returns(&self, records: &[Record]) {
+        *self.returned.lock().unwrap() = Some(records.to_vec());
+    }
+
+    fn is_honest_again(&self) {
+        *self.returned.lock().unwrap() = None;
     }
 }
 
-impl ApprovalStore for Hostile {
-    fn claim_approvals<'a>(
-        &'a self,
-        scope: &'a str,
-        session: &'a SessionId,
-    ) -> StoreFuture<'a, Epoch> {
-        self.inner.claim_approvals(scope, session)
+impl RecordStore for Hostile {
+    fn claim_records<'a>(&'a self, owner: &'a OwnerKey) -> StoreFuture<'a, Epoch> {
+        self.inner.claim_records(owner)
     }
 
-    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
-        self.inner.write_approval(write)
+    fn write_records<'a>(&'a self, write: RecordWrite<'a>) -> StoreFuture<'a, bool> {
+        self.inner.write_records(write)
     }
 
-    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+    fn list_records<'a>(&'a self, list: RecordList<'a>) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
-            let mut page = self.inner.list_approvals(list).await?;
+            let mut page = self.inner.list_records(list).await?;
             if let Some(returned) = &*self.returned.lock().unwrap() {
-                page.approvals.clone_from(returned);
+                page.records.clone_from(returned);
             }
             Ok(page)
         })
+    }
+
+    fn delete_records<'a>(
+        &'a self,
+        selection: RecordSelection<'a>,
+        kind: Option<RecordKind>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        self.inner.delete_records(selection, kind, limit)
     }
 }
 
@@ -70,23 +78,21 @@ fn approval(scope: &str, number: u32, session: u32) -> Approval {
 }
 
 /// Stores approvals and returns what the store has of them.
-async fn stored(store: &dyn ApprovalStore, inner: &Hostile, all: &[&Approval]) -> Vec<Approval> {
+async fn stored(store: &dyn RecordStore, inner: &Hostile, all: &[&Approval]) -> Vec<Record> {
     let mut stored = Vec::new();
     for approval in all {
-        assert!(store.write_approval(ApprovalWrite::insert(approval)).await.unwrap());
-        let filter = ApprovalFilter::Id(&approval.request.id);
-        let list = ApprovalList::new(&approval.request.scope, filter);
-        stored.extend(inner.inner.list_approvals(list).await.unwrap().approvals);
+        assert!(write(store, approval, None).await.unwrap());
+        stored.extend(list(&inner.inner, by_id(approval)).await.unwrap().records);
     }
     stored
 }
 
-async fn list(
-    store: &dyn ApprovalStore,
-    scope: &str,
-    filter: ApprovalFilter<'_>,
-) -> Result<Vec<Approval>, StoreError> {
-    Ok(store.list_approvals(ApprovalList::new(scope, filter)).await?.approvals)
+fn by_id(approval: &Approval) -> RecordFilter<'_> {
+    RecordFilter::Id { scope: &approval.request.scope, id: approval.request.id.as_str() }
+}
+
+fn owner(approval: &Approval) -> OwnerKey {
+    OwnerKey::session(&approval.request.scope, &approval.request.session_id).unwrap()
 }
 
 #[tokio::test]
@@ -97,30 +103,24 @@ async fn approval_of_another_tenant_is_never_used() {
     stored(&store, &inner, &[&own, &foreign]).await;
     let others = Approvals::new("tenant-b", store.clone());
     others.decide(&foreign.request.id, Decision::allow("eve@example.com")).await.unwrap();
-    let foreign_list = ApprovalList::new("tenant-b", ApprovalFilter::Id(&foreign.request.id));
-    let approved = inner.inner.list_approvals(foreign_list).await.unwrap().approvals;
-    assert_eq!(approved[0].status, ApprovalStatus::Decided);
+    let approved = list(&inner.inner, by_id(&foreign)).await.unwrap().records;
 
     inner.returns(&approved);
-    let filters = [
-        ApprovalFilter::Id(&own.request.id),
-        ApprovalFilter::OpenOf(&own.request.session_id),
-        ApprovalFilter::Pending,
-    ];
+    let owner = owner(&own);
+    let filters = [by_id(&own), RecordFilter::OpenOf(&owner), RecordFilter::OpenIn("tenant-a")];
     for filter in filters {
-        let error = list(&store, "tenant-a", filter).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{filter:?}");
+        assert_eq!(kind(list(&store, filter).await), StoreErrorKind::Corrupt, "{filter:?}");
     }
-    // The record is bound to its place, also if the store changes what it can read of it.
-    let mut renamed = serde_json::to_value(&approved[0]).unwrap();
-    renamed["request"]["id"] = own.request.id.as_str().into();
-    renamed["request"]["scope"] = "tenant-a".into();
-    renamed["request"]["session_id"] = own.request.session_id.as_str().into();
-    inner.returns(&[serde_json::from_value(renamed).unwrap()]);
+    // The record is bound to its place, even if the store changes what it can read of it.
+    let mut renamed = approved[0].clone();
+    let id = own.request.id.as_str();
+    renamed.key = RecordKey::new("tenant-a", RecordKind::Approval, id).unwrap();
+    renamed.owner = own.request.session_id.as_str().into();
+    inner.returns(&[renamed]);
     for filter in &filters[..2] {
-        let error = list(&store, "tenant-a", *filter).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{filter:?}");
+        assert_eq!(kind(list(&store, *filter).await), StoreErrorKind::Corrupt, "{filter:?}");
     }
+    assert_eq!(list(&store, filters[2]).await.unwrap().unreadable.len(), 1);
 }
 
 #[tokio::test]
@@ -132,37 +132,40 @@ async fn encrypted_records_are_those_that_were_requested() {
 
     // Another ID and another session of the same scope.
     inner.returns(&hidden[1..]);
-    for filter in
-        [ApprovalFilter::Id(&one.request.id), ApprovalFilter::OpenOf(&one.request.session_id)]
-    {
-        assert_eq!(
-            kind(list(&store, "scope", filter).await),
-            StoreErrorKind::Corrupt,
-            "{filter:?}"
-        );
+    let owner = owner(&one);
+    for filter in [by_id(&one), RecordFilter::OpenOf(&owner)] {
+        assert_eq!(kind(list(&store, filter).await), StoreErrorKind::Corrupt, "{filter:?}");
     }
     // Another state.
     let approvals = Approvals::new("scope", store.clone());
-    *inner.returned.lock().unwrap() = None;
+    inner.is_honest_again();
     approvals.decide(&one.request.id, Decision::deny("ana@example.com", "no")).await.unwrap();
-    let filter = ApprovalFilter::Id(&one.request.id);
-    let decided = list(&inner, "scope", filter).await.unwrap();
-    inner.returns(&decided);
-    assert_eq!(kind(list(&store, "scope", ApprovalFilter::Pending).await), StoreErrorKind::Corrupt);
+    let mut decided = list(&inner.inner, by_id(&one)).await.unwrap().records;
     // The requested ones are accepted.
-    assert_eq!(list(&store, "scope", filter).await.unwrap().len(), 1);
-    let open = ApprovalFilter::OpenOf(&one.request.session_id);
-    assert_eq!(list(&store, "scope", open).await.unwrap().len(), 1);
+    inner.returns(&decided);
+    assert_eq!(list(&store, by_id(&one)).await.unwrap().records.len(), 1);
+    assert_eq!(list(&store, RecordFilter::OpenOf(&owner)).await.unwrap().records.len(), 1);
+    decided[0].is_open = false;
+    inner.returns(&decided);
+    assert_eq!(kind(list(&store, by_id(&one)).await), StoreErrorKind::Corrupt);
 }
 
 #[tokio::test]
 async fn approvers_get_the_requested_approval_or_an_error() {
     let inner = Hostile::default();
     let one = approval("scope", 1, 1);
-    stored(&inner, &inner, &[&one]).await;
+    let own = stored(&inner, &inner, &[&one]).await.remove(0);
     let approvals = Approvals::new("scope", inner.clone());
     let (id, decision) = (&one.request.id, || Decision::allow("ana@example.com"));
-    for foreign in [approval("scope", 2, 1), approval("other", 1, 1)] {
+    let (second, elsewhere) = (approval("scope", 2, 1), approval("other", 1, 1));
+    let foreign = stored(&inner, &inner, &[&second, &elsewhere]).await;
+    // Also under the key of the requested one.
+    let renamed = foreign.iter().map(|foreign| {
+        let mut renamed = own.clone();
+        renamed.body = foreign.body.clone();
+        renamed
+    });
+    for foreign in renamed.chain(foreign.clone()) {
         inner.returns(&[foreign]);
         assert_eq!(kind(approvals.get(id).await), StoreErrorKind::Corrupt);
         assert_eq!(kind(approvals.changed(&one).await), StoreErrorKind::Corrupt);
@@ -172,13 +175,12 @@ async fn approvers_get_the_requested_approval_or_an_error() {
             "{decided}"
         );
     }
-    inner.returns(&[approval("other", 3, 1)]);
+    inner.returns(&foreign[1..]);
     assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt);
     // A decided one does not have to be decided again.
-    *inner.returned.lock().unwrap() = None;
-    let decided = approvals.decide(id, decision()).await.unwrap();
-    inner.returns(&[decided]);
-    assert_eq!(kind(approvals.pending().await), StoreErrorKind::Corrupt);
+    inner.is_honest_again();
+    approvals.decide(id, decision()).await.unwrap();
+    assert_eq!(approvals.pending().await.unwrap(), [second]);
 }
 
 #[tokio::test]
@@ -189,7 +191,7 @@ async fn approvals_of_a_removed_key_do_not_hide_the_others() {
     let new = Encrypted::new(inner.clone(), Keyring::new(&[7; 32], key_2));
     let all: Vec<Approval> = (1..=9).map(|number| approval("scope", number, 1)).collect();
     for (number, approval) in all.iter().enumerate() {
-        let store: &dyn ApprovalStore = if number == 4 { &old } else { &new };
+        let store: &dyn RecordStore = if number == 4 { &old } else { &new };
         stored(store, &inner, &[approval]).await;
     }
     let approvals = Approvals::new("scope", new.clone());
@@ -199,10 +201,10 @@ async fn approvals_of_a_removed_key_do_not_hide_the_others() {
     assert_eq!(listed.approvals, expected);
     let id = &all[4].request.id;
     assert_eq!(listed.unreadable.len(), 1);
-    assert_eq!(listed.unreadable[0].position.id, *id);
+    assert_eq!(listed.unreadable[0].id, *id);
     assert!(listed.unreadable[0].error.to_string().contains("key-1"), "{listed:?}");
     // By its ID, and for the run that waits for it, it fails.
     assert_eq!(kind(approvals.get(id).await), StoreErrorKind::Rejected);
-    let open = ApprovalFilter::OpenOf(&all[0].request.session_id);
-    assert_eq!(kind(list(&new, "scope", open).await), StoreErrorKind::Rejected);
+    let owner = owner(&all[0]);
+    assert_eq!(kind(list(&new, RecordFilter::OpenOf(&owner)).await), StoreErrorKind::Rejected);
 }

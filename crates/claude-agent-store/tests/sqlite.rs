@@ -9,16 +9,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::approval::{
-    Approval, ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
-};
+use claude_agent_kit::approval::{Approval, Approvals, Decision};
 use claude_agent_kit::store::{
-    Append, Epoch, List, Load, NewEntry, Sequence, SessionStore, StoreErrorKind, Subpath,
+    Append, Epoch, List, Load, NewEntry, RecordFilter, RecordKind, RecordList, RecordStore,
+    Sequence, SessionStore, StoreErrorKind, Subpath,
 };
 use claude_agent_store::{SqliteOptions, SqliteStore};
 use claude_session_store::conformance;
 use rusqlite::Connection;
-use support::{entry, key, kind, texts};
+use support::{entry, key, kind, list, owner, texts, write};
 use tempfile::TempDir;
 
 fn directory() -> TempDir {
@@ -37,7 +36,7 @@ async fn sqlite_store_conforms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn approvals_in_sqlite_conform() {
+async fn records_in_sqlite_conform() {
     let directory = directory();
     let count = AtomicU32::new(0);
     let hosts = async || {
@@ -45,7 +44,7 @@ async fn approvals_in_sqlite_conform() {
         let path = directory.path().join(name);
         [SqliteStore::open(&path).await.unwrap(), SqliteStore::open(&path).await.unwrap()]
     };
-    conformance::run_approvals(hosts).await.assert();
+    conformance::run_records(hosts).await.assert();
 }
 
 #[tokio::test]
@@ -151,34 +150,126 @@ async fn newer_schema_is_rejected() {
     let error = SqliteStore::open(&path).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected);
     assert!(error.to_string().contains("schema version 99"), "{error}");
-    set(2);
+    set(3);
     SqliteStore::open(&path).await.unwrap();
 }
 
+/// The tables of version 1, the tables that version 2 added, and statements of a process of version 2.
+const VERSION_1: &str = include_str!("support/sqlite_1.sql");
+const VERSION_2: &str = include_str!("support/sqlite_2.sql");
+
+/// Creates a file as version 2 of the schema left it: with a session, approvals, and an owner.
+fn file_of_version_2(path: &Path) -> Connection {
+    let connection = Connection::open(path).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.execute_batch(VERSION_1).unwrap();
+    connection.execute_batch(VERSION_2).unwrap();
+    connection
+        .execute_batch("PRAGMA application_id = 0x636c6173; PRAGMA user_version = 2;")
+        .unwrap();
+    connection
+        .execute(
+            "INSERT INTO approval_owner VALUES ('scope', ?1, 7), ('other', 'x', 9)",
+            [key(1).session().as_str()],
+        )
+        .unwrap();
+    for (number, requested_at_ms) in [(1, 30), (2, 10), (3, 20)] {
+        insert_as_version_2(&connection, &approval(number), requested_at_ms).unwrap();
+    }
+    connection
+}
+
+fn insert_as_version_2(
+    connection: &Connection,
+    approval: &Approval,
+    requested_at_ms: i64,
+) -> rusqlite::Result<usize> {
+    let request = &approval.request;
+    connection.execute(
+        "INSERT INTO approval
+             (scope, id, session, requested_at_ms, is_pending, is_open, version, body)
+         VALUES (?1, ?2, ?3, ?4, 1, 1, ?5, ?6)",
+        (
+            &request.scope,
+            request.id.as_str(),
+            request.session_id.as_str(),
+            requested_at_ms,
+            1,
+            serde_json::to_string(approval).unwrap(),
+        ),
+    )
+}
+
 #[tokio::test]
-async fn schema_without_approvals_is_updated() {
+async fn file_of_version_2_is_updated() {
     let directory = directory();
     let path = directory.path().join("sessions.db");
-    let store = SqliteStore::open(&path).await.unwrap();
-    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
-    drop(store);
-    let connection = Connection::open(&path).unwrap();
-    connection
-        .execute_batch("DROP TABLE approval; DROP TABLE approval_owner; PRAGMA user_version = 1")
-        .unwrap();
-    drop(connection);
-
+    drop(file_of_version_2(&path));
     // Two hosts update the file, one after the other.
     for number in 1..=2 {
         let store = SqliteStore::open(&path).await.unwrap();
+        let approvals = Approvals::new("scope", store.clone());
+        assert_eq!(approvals.pending().await.unwrap(), [2, 3, 1].map(approval));
+        let page = list(&store, RecordFilter::In("scope")).await.unwrap();
+        let times: Vec<u64> = page.records.iter().map(|record| record.created_ms).collect();
+        assert_eq!(times, [10, 20, 30]);
+        // An owner of version 2 stays fenced.
+        let session = owner(key(1).session());
+        assert_eq!(store.claim_records(&session).await.unwrap(), Epoch::new(7 + number));
+        let late = write(&store, &approval(4), Some(Epoch::new(7))).await;
+        assert_eq!(kind(late), StoreErrorKind::Superseded);
+        store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
         assert_eq!(texts(&store, &key(1)).await, ["1"]);
-        let epoch = store.claim_approvals("scope", key(1).session()).await.unwrap();
-        assert_eq!(epoch, Epoch::new(number));
     }
+    let store = SqliteStore::open(&path).await.unwrap();
+    let approvals = Approvals::new("scope", store);
+    let id = approval(1).request.id;
+    let decided = approvals.decide(&id, Decision::allow("ana@example.com")).await.unwrap();
+    assert_eq!(approvals.get(&id).await.unwrap(), Some(decided));
     let connection = Connection::open(&path).unwrap();
     let version: i64 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
+}
+
+/// A process of version 2 that has the file open goes on with transcripts. Its requests for approvals fail, so that calls
+/// are denied: two copies could both be used.
+#[tokio::test]
+async fn process_of_version_2_does_not_see_a_second_copy_of_approvals() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let old = file_of_version_2(&path);
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert_eq!(list(&store, RecordFilter::Open).await.unwrap().records.len(), 3);
+    store.append(&key(1), Append::new(&[entry("1")])).await.unwrap();
+    let text: String = old.query_row("SELECT text FROM entry", [], |row| row.get(0)).unwrap();
+    assert_eq!(text, "1");
+    old.execute("UPDATE session SET epoch = epoch + 1", []).unwrap();
+    assert!(insert_as_version_2(&old, &approval(9), 1).is_err());
+    for statement in [
+        "SELECT body FROM approval",
+        "UPDATE approval SET version = 2",
+        "UPDATE approval_owner SET epoch = epoch + 1",
+    ] {
+        assert!(old.execute_batch(statement).is_err(), "{statement}");
+    }
+    assert_eq!(list(&store, RecordFilter::Open).await.unwrap().records.len(), 3);
+}
+
+/// The first version had no approvals.
+#[tokio::test]
+async fn file_of_version_1_is_updated() {
+    let directory = directory();
+    let path = directory.path().join("sessions.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(VERSION_1).unwrap();
+    connection
+        .execute_batch("PRAGMA application_id = 0x636c6173; PRAGMA user_version = 1;")
+        .unwrap();
+    drop(connection);
+    let store = SqliteStore::open(&path).await.unwrap();
+    assert!(write(&store, &approval(1), None).await.unwrap());
+    assert_eq!(list(&store, RecordFilter::Open).await.unwrap().records.len(), 1);
 }
 
 /// Returns an approval as the kit would request it.
@@ -197,9 +288,10 @@ async fn approvals_survive_the_store() {
     let directory = directory();
     let path = directory.path().join("sessions.db");
     let store = SqliteStore::open(&path).await.unwrap();
-    let old = store.claim_approvals("scope", key(1).session()).await.unwrap();
+    let session = owner(key(1).session());
+    let old = store.claim_records(&session).await.unwrap();
     let request = approval(1);
-    assert!(store.write_approval(ApprovalWrite::insert(&request).epoch(old)).await.unwrap());
+    assert!(write(&store, &request, Some(old)).await.unwrap());
     let id = &request.request.id;
     let decision = Decision::allow("ana@example.com");
     let decided = Approvals::new("scope", store.clone()).decide(id, decision).await.unwrap();
@@ -208,9 +300,8 @@ async fn approvals_survive_the_store() {
     let store = SqliteStore::open(&path).await.unwrap();
     let approvals = Approvals::new("scope", store.clone());
     assert_eq!(approvals.get(id).await.unwrap(), Some(decided));
-    assert!(store.claim_approvals("scope", key(1).session()).await.unwrap() > old);
-    let write = ApprovalWrite::insert(&request).epoch(old);
-    assert_eq!(kind(store.write_approval(write).await), StoreErrorKind::Superseded);
+    assert!(store.claim_records(&session).await.unwrap() > old);
+    assert_eq!(kind(write(&store, &request, Some(old)).await), StoreErrorKind::Superseded);
 }
 
 #[tokio::test]
@@ -218,14 +309,15 @@ async fn damaged_approvals_are_reported_as_corrupt() {
     let directory = directory();
     let path = directory.path().join("sessions.db");
     let store = SqliteStore::open(&path).await.unwrap();
-    store.write_approval(ApprovalWrite::insert(&approval(1))).await.unwrap();
+    write(&store, &approval(1), None).await.unwrap();
     let approvals = Approvals::new("scope", store);
     let other = Connection::open(&path).unwrap();
     let id = &approval(1).request.id;
     for change in [
-        "UPDATE approval SET body = CAST(x'ff' AS TEXT)",
-        "UPDATE approval SET body = '{}'",
-        "DROP TABLE approval",
+        "UPDATE record SET body = CAST(x'ff' AS TEXT)",
+        "UPDATE record SET body = '{}'",
+        "UPDATE record SET version = -1",
+        "DROP TABLE record",
     ] {
         other.execute_batch(change).unwrap();
         assert_eq!(kind(approvals.get(id).await), StoreErrorKind::Corrupt, "{change}");
@@ -239,16 +331,16 @@ async fn damaged_approvals_do_not_hide_the_others() {
     let path = directory.path().join("sessions.db");
     let store = SqliteStore::open(&path).await.unwrap();
     for number in 1..=9 {
-        store.write_approval(ApprovalWrite::insert(&approval(number))).await.unwrap();
+        write(&store, &approval(number), None).await.unwrap();
     }
     let approvals = Approvals::new("scope", store.clone());
     let other = Connection::open(&path).unwrap();
     // The text of another request is damage too.
     other
         .execute_batch(
-            "UPDATE approval SET body = '{}' WHERE id LIKE '00000005%';
-             UPDATE approval SET body = CAST(x'ff' AS TEXT) WHERE id LIKE '00000009%';
-             UPDATE approval SET body = replace(body, '00000001-', '00000008-')
+            "UPDATE record SET body = '{}' WHERE id LIKE '00000005%';
+             UPDATE record SET body = CAST(x'ff' AS TEXT) WHERE id LIKE '00000009%';
+             UPDATE record SET body = replace(body, '00000001-', '00000008-')
              WHERE id LIKE '00000001%'",
         )
         .unwrap();
@@ -256,32 +348,29 @@ async fn damaged_approvals_do_not_hide_the_others() {
     let listed = approvals.list_pending().await.unwrap();
     assert_eq!(listed.approvals, [2, 3, 4, 6, 7, 8].map(approval));
     assert_eq!(approvals.pending().await.unwrap(), listed.approvals);
-    for (unreadable, id) in listed.unreadable.iter().zip(&damaged) {
-        assert_eq!(
-            (&unreadable.position.id, unreadable.error.kind()),
-            (id, StoreErrorKind::Corrupt)
-        );
+    let mut unreadable: Vec<_> = listed.unreadable.iter().map(|it| it.id.clone()).collect();
+    unreadable.sort();
+    assert_eq!(unreadable, damaged);
+    for id in &damaged {
         // By its ID, it fails.
         assert_eq!(kind(approvals.get(id).await), StoreErrorKind::Corrupt);
     }
-    assert_eq!(listed.unreadable.len(), 3);
-    // Pages count damaged approvals, and continue after them.
-    let (mut after, mut found) = (None, 0);
+    // Pages count damaged records, and continue after them.
+    let (mut after, mut found) = (Sequence::default(), 0);
     loop {
-        let list = ApprovalList::new("scope", ApprovalFilter::Pending).after(after.as_ref());
-        let page = store.list_approvals(list.limit(1)).await.unwrap();
+        let list = RecordList::new(RecordKind::Approval, RecordFilter::OpenIn("scope"));
+        let page = store.list_records(list.after(after).limit(1)).await.unwrap();
         found += 1;
-        assert_eq!(page.approvals.len() + page.unreadable.len(), 1);
-        after = page.last();
+        assert_eq!(page.len(), 1);
+        after = page.last().unwrap();
         if !page.more {
             break;
         }
     }
     assert_eq!(found, 9);
     // A run that looks for its own requests must not miss one: its list fails.
-    let session = key(1).session().clone();
-    let list = ApprovalList::new("scope", ApprovalFilter::OpenOf(&session));
-    assert_eq!(kind(store.list_approvals(list).await), StoreErrorKind::Corrupt);
+    let session = owner(key(1).session());
+    assert_eq!(kind(list(&store, RecordFilter::OpenOf(&session)).await), StoreErrorKind::Corrupt);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::key::{Epoch, SessionKey};
 use crate::approval::ApprovalId;
-use claude_wire::id::SessionId;
+use crate::record::OwnerKey;
 use claude_wire::visible::visible_message;
 
 /// The kinds of [`StoreError`].
@@ -92,11 +92,12 @@ impl StoreError {
             .with_help("open the session again to continue it here")
     }
 
-    /// Creates the error of a change of an approval whose epoch is not the current one.
-    pub fn approvals_superseded(session: &SessionId, epoch: Epoch, current: Epoch) -> Self {
+    /// Creates the error of a write of records with an epoch of an owner that is not the current one.
+    pub fn records_superseded(owner: &OwnerKey, epoch: Epoch, current: Epoch) -> Self {
         let message = format!(
-            "the approvals of session {session} were claimed by another host: the epoch of this host is \
-             {epoch}, the current one is {current}"
+            "the records of {:?} were claimed by another host: the epoch of this host is {epoch}, the current one is \
+             {current}",
+            owner.owner()
         );
         Self::new(StoreErrorKind::Superseded, message)
             .with_help("resume the session to continue it here")

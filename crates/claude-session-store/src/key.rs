@@ -29,8 +29,8 @@ impl ProjectKey {
     /// # Errors
     /// Fails if a part is empty, longer than 512 bytes, or contains a NUL character.
     pub fn new(scope: &str, project: &str) -> Result<Self, StoreError> {
-        check_part("scope", scope)?;
-        check_part("project", project)?;
+        check_part("scope", "session", scope)?;
+        check_part("project", "session", project)?;
         Ok(Self { scope: scope.into(), project: project.into() })
     }
 
@@ -59,7 +59,7 @@ impl ProjectKey {
     }
 }
 
-fn check_part(name: &str, text: &str) -> Result<(), StoreError> {
+pub(crate) fn check_part(name: &str, of: &str, text: &str) -> Result<(), StoreError> {
     let problem = if text.is_empty() {
         "empty".to_owned()
     } else if text.len() > MAX_BYTES {
@@ -69,7 +69,7 @@ fn check_part(name: &str, text: &str) -> Result<(), StoreError> {
     } else {
         return Ok(());
     };
-    Err(StoreError::rejected(format!("invalid {name} of a session key: {problem}")))
+    Err(StoreError::rejected(format!("invalid {name} of a {of} key: {problem}")))
 }
 
 impl Serialize for ProjectKey {

@@ -1,8 +1,8 @@
-//! The traits and values of session stores: conversations and [approvals](approval) outside of the machine that runs the
-//! CLI.
+//! The traits and values of session stores: conversations, and [records](record) such as [approvals](approval), outside of
+//! the machine that runs the CLI.
 //!
-//! Implement [`SessionStore`] for a store of your own, and [`ApprovalStore`](approval::ApprovalStore) if it keeps
-//! approvals. Programs that only use stores depend on `claude-agent-kit`, which re-exports this crate.
+//! Implement [`SessionStore`] for a store of your own, and [`RecordStore`](record::RecordStore) if it keeps
+//! records. Programs that only use stores depend on `claude-agent-kit`, which re-exports this crate.
 //!
 //! A [`SessionStore`] holds the entries of transcripts, byte for byte, under a [`SessionKey`]: a scope that
 //! the host chooses (such as a tenant), a project and a session. Each session has a main transcript and one
@@ -65,6 +65,7 @@ pub mod json_object;
 mod key;
 #[cfg(feature = "memory")]
 mod memory;
+pub mod record;
 mod request;
 mod session_store;
 

@@ -11,18 +11,18 @@ use super::request::{
     Append, Appended, EntryPage, List, Load, LoadScope, SessionList, SessionRow, Summary,
 };
 use super::{SessionStore, StoreFuture};
-use crate::approval::memory::MemoryApprovals;
 use crate::lock;
+use crate::record::MemoryRecords;
 use claude_wire::id::SessionId;
 
-/// Keeps sessions and [approvals](crate::approval) in memory, for tests and for hosts with a single process.
+/// Keeps sessions and [records](crate::record) in memory, for tests and for hosts with a single process.
 ///
 /// A clone shares them. The memory is not limited: entries are kept until they are deleted, and a
 /// deleted or claimed session keeps a small record with its epoch.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     projects: Arc<Mutex<Projects>>,
-    pub(crate) approvals: MemoryApprovals,
+    pub(crate) records: MemoryRecords,
 }
 
 impl MemoryStore {

@@ -4,12 +4,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use claude_agent_kit::approval::{
-    self, Approval, ApprovalFilter, ApprovalList, ApprovalPolicy, ApprovalPosition, ApprovalStatus,
-    ApprovalStore as _, Approvals, Change,
-};
+use claude_agent_kit::approval::{self, Approval, ApprovalPolicy, ApprovalStatus, Approvals};
 use claude_agent_kit::history::History;
-use claude_agent_kit::store::{self, StoreError, StoreOptions};
+use claude_agent_kit::store::{self, StoreOptions};
 use claude_agent_kit::{Conversation, ErrorKind, Options, RunGroup, SessionId, query, visible};
 use claude_agent_store::SqliteStore;
 use serde_json::{Value, json};
@@ -38,7 +35,6 @@ const EXPIRY: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The state of the service. Everything that must outlive it is in the store.
 pub(crate) struct Service {
     options: Options,
-    store: SqliteStore,
     history: History,
     pub(crate) approvals: Approvals,
     group: RunGroup,
@@ -69,7 +65,7 @@ impl Service {
             .tools(["Bash", "Edit", "Write"])
             .park_after(arguments.park_after)
             .expires_after(EXPIRY);
-        let store_options = StoreOptions::new(SCOPE, store.clone()).project(PROJECT);
+        let store_options = StoreOptions::new(SCOPE, store).project(PROJECT);
         let history = History::in_store(&store_options);
         let group = RunGroup::new();
         let mut options =
@@ -82,7 +78,6 @@ impl Service {
         }
         Ok(Arc::new(Self {
             options,
-            store,
             history,
             approvals,
             group,
@@ -102,7 +97,7 @@ impl Service {
             println!("recovered {session}: {:?}", recovered.outcome);
         }
         let mut left: Vec<(SessionId, Vec<Approval>)> = Vec::new();
-        for approval in self.open_approvals().await? {
+        for approval in self.approvals.open().await? {
             let session = approval.request.session_id.clone();
             match left.iter_mut().find(|(known, _)| *known == session) {
                 Some((_, open)) => open.push(approval),
@@ -145,20 +140,6 @@ impl Service {
             self.spawn(session, None);
         }
         Ok(())
-    }
-
-    /// Returns the approvals of all conversations that can still change.
-    async fn open_approvals(&self) -> Result<Vec<Approval>, StoreError> {
-        let (mut open, mut after): (Vec<Approval>, Option<ApprovalPosition>) = (Vec::new(), None);
-        loop {
-            let list = ApprovalList::new(SCOPE, ApprovalFilter::Open).after(after.as_ref());
-            let page = self.store.list_approvals(list).await?;
-            after = page.last();
-            open.extend(page.approvals);
-            if !page.more || after.is_none() {
-                return Ok(open);
-            }
-        }
     }
 
     /// Starts a conversation in the background and returns its session.
@@ -254,20 +235,16 @@ impl Service {
         let mut pending = Vec::new();
         loop {
             // Before the list, so that no change is missed.
-            let stored = self.store.scope_changed(SCOPE);
+            let stored = self.approvals.watch();
             let listed = self.approvals.pending().await;
             let error = listed.as_ref().err().map(ToString::to_string);
             pending = listed.unwrap_or(pending);
             self.publish(&pending, error.as_deref());
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = async {
-                    match stored.await {
-                        Ok(Change::Possible) => {}
-                        Ok(Change::AskAgainAfter(time)) => tokio::time::sleep(time).await,
-                        Err(_) => tokio::time::sleep(RETRY_DELAY).await,
-                    }
-                } => {}
+                waited = stored.changed() => if waited.is_err() {
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
             }
         }
     }

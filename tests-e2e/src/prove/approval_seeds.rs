@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use claude_agent_kit::approval::{
-    self, Approval, ApprovalId, ApprovalList, ApprovalPage, ApprovalPolicy, ApprovalStatus,
-    ApprovalStore, ApprovalWrite, Approvals, Decision,
+    self, Approval, ApprovalId, ApprovalPolicy, ApprovalStatus, Approvals, Decision,
 };
 use claude_agent_kit::schemars;
 use claude_agent_kit::store::{
-    Epoch, MemoryStore, StoreError, StoreErrorKind, StoreFuture, StoreOptions,
+    Epoch, MemoryStore, OwnerKey, RecordChange, RecordKind, RecordList, RecordPage,
+    RecordSelection, RecordStore, RecordWrite, StoreError, StoreErrorKind, StoreFuture,
+    StoreOptions,
 };
-use claude_agent_kit::{Conversation, Options, Session, SessionId, ToolError, ToolServer};
+use claude_agent_kit::{Conversation, Options, Session, ToolError, ToolServer};
 use claude_agent_testkit::mock_api::{ApiRequest, Reply, Script};
 use claude_agent_testkit::sim::Sim;
 use serde::Deserialize;
@@ -397,6 +398,14 @@ impl FlakyApprovals {
         }
     }
 
+    /// Keeps what was written, for the check at the end.
+    fn note(&self, changes: &[RecordChange]) {
+        for change in changes {
+            let approval: Approval = serde_json::from_str(&change.body).expect("an approval");
+            lock(&self.written).insert(approval.request.id.clone(), approval);
+        }
+    }
+
     fn set_mode(&self, mode: usize) {
         lock(&self.state).mode = mode;
     }
@@ -422,43 +431,47 @@ impl FlakyApprovals {
     }
 }
 
-impl ApprovalStore for FlakyApprovals {
-    fn claim_approvals<'a>(
-        &'a self,
-        scope: &'a str,
-        session: &'a SessionId,
-    ) -> StoreFuture<'a, Epoch> {
+impl RecordStore for FlakyApprovals {
+    fn claim_records<'a>(&'a self, owner: &'a OwnerKey) -> StoreFuture<'a, Epoch> {
         Box::pin(async move {
             self.fault()?;
-            let epoch = self.memory.claim_approvals(scope, session).await?;
+            let epoch = self.memory.claim_records(owner).await?;
             self.fault()?;
             Ok(epoch)
         })
     }
 
-    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+    fn write_records<'a>(&'a self, write: RecordWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             self.fault()?;
             // Requests take time, so that others come in between.
             tokio::time::sleep(Duration::from_millis(1)).await;
-            let is_written = self.memory.write_approval(write).await?;
+            let is_written = self.memory.write_records(write).await?;
             if is_written {
-                let id = write.approval.request.id.clone();
-                lock(&self.written).insert(id, write.approval.clone());
+                self.note(write.changes);
             }
             self.fault()?;
             Ok(is_written)
         })
     }
 
-    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+    fn list_records<'a>(&'a self, list: RecordList<'a>) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
             self.fault()?;
-            let mut page = self.memory.list_approvals(list).await?;
+            let mut page = self.memory.list_records(list).await?;
             page.now_ms = self.clock.load(Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(1)).await;
             self.fault()?;
             Ok(page)
         })
+    }
+
+    fn delete_records<'a>(
+        &'a self,
+        selection: RecordSelection<'a>,
+        kind: Option<RecordKind>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        self.memory.delete_records(selection, kind, limit)
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claude_agent_kit::approval::{ApprovalPolicy, ApprovalStore as _, Approvals, Decision};
-use claude_agent_kit::store::MemoryStore;
+use claude_agent_kit::approval::{ApprovalPolicy, Approvals, Decision};
+use claude_agent_kit::store::{MemoryStore, OwnerKey, RecordStore as _};
 use claude_agent_kit::{ErrorKind, Session};
 use claude_agent_testkit::mock_api::{Reply, Script};
 use tests_e2e::harness::Harness;
@@ -61,7 +61,7 @@ fn a_run_whose_approvals_another_host_claimed_ends_with_superseded() {
             }
         });
         let request = pending.await.request;
-        store.claim_approvals("tenant", &id).await.unwrap();
+        store.claim_records(&OwnerKey::session("tenant", &id).unwrap()).await.unwrap();
         approvals.decide(&request.id, Decision::allow("ana")).await.unwrap();
         let error = in_time(finish).await.unwrap().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Superseded, "{error}");

@@ -11,11 +11,15 @@ use tokio::time::Instant;
 
 use super::tests::{
     Flaky, SESSION, allowed, ask, call, context, end_turn, gate, held, observe, only_pending,
+    page_of, record_of,
 };
 use super::*;
 use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
-use crate::store::{Epoch, MemoryStore, StoreFuture};
+use crate::store::{
+    Epoch, MemoryStore, OwnerKey, RecordFilter, RecordKey, RecordKind, RecordList, RecordPage,
+    RecordSelection, RecordStore, RecordWrite, StoreFuture,
+};
 
 /// A store that returns the approval of another call, whatever is asked for.
 #[derive(Clone)]
@@ -24,23 +28,32 @@ struct Foreign {
     returned: Option<Approval>,
 }
 
-impl ApprovalStore for Foreign {
-    fn claim_approvals<'a>(
-        &'a self,
-        scope: &'a str,
-        session: &'a SessionId,
-    ) -> StoreFuture<'a, Epoch> {
-        self.inner.claim_approvals(scope, session)
+impl RecordStore for Foreign {
+    fn claim_records<'a>(&'a self, owner: &'a OwnerKey) -> StoreFuture<'a, Epoch> {
+        self.inner.claim_records(owner)
     }
 
-    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
-        let Some(_) = &self.returned else { return self.inner.write_approval(write) };
+    fn write_records<'a>(&'a self, write: RecordWrite<'a>) -> StoreFuture<'a, bool> {
+        let Some(_) = &self.returned else { return self.inner.write_records(write) };
         Box::pin(async { Ok(true) })
     }
 
-    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
-        let Some(returned) = &self.returned else { return self.inner.list_approvals(list) };
-        Box::pin(async { Ok(ApprovalPage::new(vec![returned.clone()], false, 5)) })
+    fn list_records<'a>(&'a self, list: RecordList<'a>) -> StoreFuture<'a, RecordPage> {
+        let Some(returned) = &self.returned else { return self.inner.list_records(list) };
+        let mut record = record_of(returned);
+        if let RecordFilter::Id { scope, id } = list.filter {
+            record.key = RecordKey::new(scope, list.kind, id).unwrap();
+        }
+        Box::pin(async { Ok(page_of(record)) })
+    }
+
+    fn delete_records<'a>(
+        &'a self,
+        selection: RecordSelection<'a>,
+        kind: Option<RecordKind>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        self.inner.delete_records(selection, kind, limit)
     }
 }
 
@@ -98,17 +111,26 @@ struct Rewound {
     writes: bool,
 }
 
-impl ApprovalStore for Rewound {
-    fn claim_approvals<'a>(&'a self, _: &'a str, _: &'a SessionId) -> StoreFuture<'a, Epoch> {
+impl RecordStore for Rewound {
+    fn claim_records<'a>(&'a self, _: &'a OwnerKey) -> StoreFuture<'a, Epoch> {
         Box::pin(async { Ok(Epoch::new(1)) })
     }
 
-    fn write_approval<'a>(&'a self, _: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+    fn write_records<'a>(&'a self, _: RecordWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async { Ok(self.writes) })
     }
 
-    fn list_approvals<'a>(&'a self, _: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
-        Box::pin(async { Ok(ApprovalPage::new(vec![self.decided.clone()], false, 5)) })
+    fn list_records<'a>(&'a self, _: RecordList<'a>) -> StoreFuture<'a, RecordPage> {
+        Box::pin(async { Ok(page_of(record_of(&self.decided))) })
+    }
+
+    fn delete_records<'a>(
+        &'a self,
+        _: RecordSelection<'a>,
+        _: Option<RecordKind>,
+        _: usize,
+    ) -> StoreFuture<'a, u64> {
+        Box::pin(async { Ok(0) })
     }
 }
 

@@ -28,7 +28,7 @@ use claude_wire::id::{SessionId, ToolUseId};
 use tokio::time::Instant;
 
 use super::calls::{OpenCalls, WaitGuard};
-use super::inbox::{Approvals, MAX_CONFLICTS, wait};
+use super::inbox::{Approvals, MAX_CONFLICTS};
 use super::matching::Call;
 use super::policy::{ApprovalPolicy, ApprovalRule};
 use super::store_access::{CONFLICT_DELAY, RETRY_DELAY};
@@ -41,12 +41,9 @@ use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
 use crate::permission::Permission;
-use crate::store::upload::{APPROVAL_STORE, limited_in};
 use crate::store::{Epoch, SessionClaim, StoreError, StoreErrorKind};
 use crate::warning::Warning;
-use claude_session_store::approval::{
-    Approval, ApprovalId, ApprovalStore, ApprovalUse, ApprovalWrite, Decision, Verdict,
-};
+use claude_session_store::approval::{Approval, ApprovalId, ApprovalUse, Decision, Verdict};
 
 /// How much longer than the wait for a decision the hook may take.
 const HOOK_MARGIN: Duration = Duration::from_secs(60);
@@ -136,10 +133,6 @@ impl Gate {
 
     pub(super) fn approvals(&self) -> &Approvals {
         &self.policy.approvals
-    }
-
-    pub(super) fn store(&self) -> &dyn ApprovalStore {
-        self.policy.approvals.store()
     }
 
     /// Responds to the hook.
@@ -279,15 +272,10 @@ impl Gate {
         deadline: Instant,
         cancel: &CancelToken,
     ) -> Option<()> {
-        let (store, scope) = (self.store(), self.approvals().scope());
         let changed = async {
-            let id = &approval.request.id;
-            match store.approval_changed(scope, id, approval.version()).await {
-                Ok(change) => wait(change).await,
-                Err(error) => {
-                    tracing::debug!("the approval store failed: {error}");
-                    tokio::time::sleep(RETRY_DELAY).await;
-                }
+            if let Err(error) = self.approvals().wait_for_change(approval).await {
+                tracing::debug!("the approval store failed: {error}");
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         };
         let waited =
@@ -344,8 +332,7 @@ impl Gate {
             if changed.version() != approval.version() {
                 let is_retry = unsent.entry.is_some();
                 unsent.entry = Some((call.tool_use.clone(), id.clone()));
-                let write = ApprovalWrite::update(&changed).epoch(epoch);
-                match limited_in(APPROVAL_STORE, self.store().write_approval(write)).await {
+                match self.approvals().write(&changed, Some(epoch)).await {
                     Ok(true) => {}
                     Ok(false) => {
                         tokio::time::sleep(CONFLICT_DELAY).await;

@@ -3,42 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use claude_session_store::approval::{
-    Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalSelection,
-    ApprovalStore, ApprovalWrite, Change, Decision, Refusal, UnreadableApproval,
-};
-use tokio::time::Instant;
+use claude_session_store::approval::{Approval, ApprovalId, ApprovalStatus, Decision, Refusal};
+use claude_session_store::record::RecordStore;
 
+use super::records::{ApprovalPage, UnreadableApproval};
 use crate::history::time;
 use crate::id::SessionId;
 use crate::store::StoreError;
-use crate::store::pages::Bounds;
-use crate::store::upload::{APPROVAL_STORE, limited_in};
-
-/// How many approvals are deleted with one request.
-const DELETED_TOGETHER: usize = 1_000;
 
 /// How often a change is tried that another one preceded. A faulty store could refuse every change.
 pub(super) const MAX_CONFLICTS: usize = 1_000;
-
-/// Waits if the store cannot.
-pub(super) async fn wait(change: Change) {
-    match change {
-        Change::Possible => {}
-        Change::AskAgainAfter(time) => tokio::time::sleep(time).await,
-    }
-}
-
-/// Returns the memory that the approvals of a page take, approximately.
-fn size_of_page(page: &ApprovalPage) -> usize {
-    let texts = |approval: &Approval| {
-        let request = &approval.request;
-        let cwd = request.cwd.as_ref().map_or(0, |cwd| cwd.as_os_str().len());
-        request.scope.len() + request.tool_name.len() + request.input.text().len() + cwd
-    };
-    let approvals = page.approvals.iter().map(|approval| size_of::<Approval>() + texts(approval));
-    approvals.sum::<usize>() + page.unreadable.len() * size_of::<UnreadableApproval>()
-}
 
 /// The approvals of one scope, such as a tenant: lists the pending ones and decides about them, in any process
 /// that can reach the store. A clone refers to the same store.
@@ -60,13 +34,13 @@ fn size_of_page(page: &ApprovalPage) -> usize {
 #[derive(Clone)]
 pub struct Approvals {
     scope: Arc<str>,
-    store: Arc<dyn ApprovalStore>,
+    store: Arc<dyn RecordStore>,
 }
 
 impl Approvals {
     /// Uses the approvals under `scope`, which the host chooses, such as a tenant: 1 to 512 bytes without NUL
     /// characters.
-    pub fn new(scope: impl Into<Arc<str>>, store: impl ApprovalStore) -> Self {
+    pub fn new(scope: impl Into<Arc<str>>, store: impl RecordStore) -> Self {
         Self { scope: scope.into(), store: Arc::new(store) }
     }
 
@@ -75,7 +49,7 @@ impl Approvals {
         &self.scope
     }
 
-    pub(super) fn store(&self) -> &dyn ApprovalStore {
+    pub(super) fn store(&self) -> &dyn RecordStore {
         &*self.store
     }
 
@@ -97,50 +71,25 @@ impl Approvals {
     /// Fails if the store fails, or with [`Corrupt`](crate::store::StoreErrorKind::Corrupt) if it returns approvals
     /// that were not requested.
     pub async fn list_pending(&self) -> Result<PendingApprovals, StoreError> {
-        let page = self.list_all(ApprovalFilter::Pending).await?;
-        let (now, unreadable) = (page.now_ms, page.unreadable);
-        let approvals = page.approvals.into_iter().filter(|approval| !approval.is_expired(now));
-        let pending = PendingApprovals { approvals: approvals.collect(), unreadable };
-        if let Some(UnreadableApproval { position, error, .. }) = pending.unreadable.first() {
-            let (count, scope, id) = (pending.unreadable.len(), &self.scope, &position.id);
+        let ApprovalPage { mut approvals, unreadable, now_ms } = self.list_open().await?;
+        approvals.retain(|it| it.status == ApprovalStatus::Pending && !it.is_expired(now_ms));
+        let pending = PendingApprovals { approvals, unreadable };
+        if let Some(UnreadableApproval { id, error }) = pending.unreadable.first() {
+            let (count, scope) = (pending.unreadable.len(), &self.scope);
             tracing::warn!(
-                "{count} pending approvals of scope {scope:?} cannot be read; the first one is {id}: {error}"
+                "{count} open approvals of scope {scope:?} cannot be read; the first one is {id}: {error}"
             );
         }
         Ok(pending)
     }
 
-    /// Lists approvals on all pages, with the time of the last one.
-    pub(super) async fn list_all(
-        &self,
-        filter: ApprovalFilter<'_>,
-    ) -> Result<ApprovalPage, StoreError> {
-        let mut all = ApprovalPage::default();
-        let (mut bounds, mut after) = (Bounds::list(), None);
-        loop {
-            let began = Instant::now();
-            let page =
-                self.list(ApprovalList::new(&self.scope, filter).after(after.as_ref())).await?;
-            bounds.add(size_of_page(&page), page.more, began)?;
-            let reached = page.last();
-            all.now_ms = page.now_ms;
-            all.unreadable.extend(page.unreadable);
-            all.approvals.extend(page.approvals);
-            // A page that does not go on would be requested forever.
-            if !page.more || reached <= after {
-                return Ok(all);
-            }
-            after = reached;
-        }
-    }
-
-    /// Lists approvals, and rejects those that were not requested: a decision applies to its own request only.
-    async fn list(&self, list: ApprovalList<'_>) -> Result<ApprovalPage, StoreError> {
-        let page = limited_in(APPROVAL_STORE, self.store.list_approvals(list)).await?;
-        match page.approvals.iter().find(|approval| !list.contains(approval)) {
-            Some(foreign) => Err(StoreError::unrequested_approval(&foreign.request.id)),
-            None => Ok(page),
-        }
+    /// Returns the approvals that can still change, of all conversations: [open](ApprovalStatus::is_open) ones, the oldest
+    /// first. For an overview; [`pending`](Self::pending) and [`resumable`](Self::resumable) select from them.
+    ///
+    /// # Errors
+    /// Fails if the store fails, or if an approval cannot be read.
+    pub async fn open(&self) -> Result<Vec<Approval>, StoreError> {
+        Ok(self.list_open().await?.readable()?.approvals)
     }
 
     /// Returns an approval; `None` if the scope has none with this ID.
@@ -149,19 +98,6 @@ impl Approvals {
     /// Fails if the store fails.
     pub async fn get(&self, id: &ApprovalId) -> Result<Option<Approval>, StoreError> {
         Ok(self.read(id).await?.0)
-    }
-
-    /// Returns an approval, and the time on the clock of the store.
-    pub(super) async fn read(
-        &self,
-        id: &ApprovalId,
-    ) -> Result<(Option<Approval>, u64), StoreError> {
-        let list = ApprovalList::new(&self.scope, ApprovalFilter::Id(id)).limit(1);
-        let page = self.list(list).await?;
-        match page.unreadable.into_iter().next() {
-            Some(unreadable) => Err(unreadable.error),
-            None => Ok((page.approvals.into_iter().next(), page.now_ms)),
-        }
     }
 
     /// Decides about a tool call and returns the approval with the decision. Only the first decision is
@@ -189,19 +125,13 @@ impl Approvals {
             let decided = stored
                 .decide(decision.clone(), now)
                 .map_err(|refusal| RefusedDecision::new(&stored, refusal))?;
-            if self.write(&decided).await? {
+            if self.write(&decided, None).await? {
                 return Ok(decided);
             }
             // Another change was stored meanwhile.
             tokio::task::yield_now().await;
         }
         Err(StoreError::never_written(id).into())
-    }
-
-    /// Stores the next version of an approval, and returns whether the stored one was the version before it.
-    async fn write(&self, changed: &Approval) -> Result<bool, StoreError> {
-        let write = self.store.write_approval(ApprovalWrite::update(changed));
-        limited_in(APPROVAL_STORE, write).await
     }
 
     /// Records that no run waits for the decisions about the calls of a session, and returns the number of approvals
@@ -214,33 +144,10 @@ impl Approvals {
     /// Fails if the store fails, or if an open approval of the session cannot be read.
     pub async fn park(&self, session: &SessionId) -> Result<u64, StoreError> {
         let mut count = 0;
-        for approval in self.list_all(ApprovalFilter::OpenOf(session)).await?.approvals {
+        for approval in self.open_of(session).await?.approvals {
             count += u64::from(self.change(approval, &Approval::park).await?);
         }
         Ok(count)
-    }
-
-    /// Deletes all approvals of a session, in any state, and returns their number, for example after the session was
-    /// [deleted](crate::history::History::delete). If the conversation continues nevertheless, its calls are
-    /// asked about again.
-    ///
-    /// # Errors
-    /// Fails if the store fails. Some approvals may have been deleted.
-    pub async fn delete_session(&self, session: &SessionId) -> Result<u64, StoreError> {
-        self.delete(ApprovalSelection::Of(session)).await
-    }
-
-    /// Deletes approvals in batches, and returns their number.
-    pub(crate) async fn delete(&self, selection: ApprovalSelection<'_>) -> Result<u64, StoreError> {
-        let mut count: u64 = 0;
-        loop {
-            let request = self.store.delete_approvals(&self.scope, selection, DELETED_TOGETHER);
-            let deleted = limited_in(APPROVAL_STORE, request).await?;
-            count = count.saturating_add(deleted);
-            if deleted < DELETED_TOGETHER as u64 {
-                return Ok(count);
-            }
-        }
     }
 
     /// Stores a change of an approval, and returns whether it still applied.
@@ -251,7 +158,7 @@ impl Approvals {
     ) -> Result<bool, StoreError> {
         for _ in 0..MAX_CONFLICTS {
             let Some(changed) = change(&approval) else { return Ok(false) };
-            if self.write(&changed).await? {
+            if self.write(&changed, None).await? {
                 return Ok(true);
             }
             // Another change was stored meanwhile.
@@ -267,7 +174,7 @@ impl Approvals {
     /// Records that open approvals of at least this age have expired, if they have, and returns the time on the clock of
     /// the store.
     pub(crate) async fn expire_before(&self, age_ms: u64) -> Result<u64, StoreError> {
-        let page = self.list_all(ApprovalFilter::Open).await?;
+        let page = self.list_open().await?;
         let now = page.now_ms;
         for approval in page.approvals {
             if age_ms == 0 || approval.request.requested_at_ms < now.saturating_sub(age_ms) {
@@ -292,7 +199,7 @@ impl Approvals {
             if approval.as_ref().is_none_or(|approval| approval.version() != known.version()) {
                 return Ok(approval);
             }
-            wait(self.store.approval_changed(&self.scope, id, known.version()).await?).await;
+            self.wait_for_change(known).await?;
         }
     }
 }
@@ -309,7 +216,7 @@ impl fmt::Debug for Approvals {
 pub struct PendingApprovals {
     /// The approvals that have not expired, the oldest first.
     pub approvals: Vec<Approval>,
-    /// Those that cannot be read, with their IDs and the reasons, including expired ones.
+    /// The open approvals that cannot be read, with their IDs and the reasons: pending ones, and others.
     pub unreadable: Vec<UnreadableApproval>,
 }
 

@@ -13,9 +13,7 @@ use crate::callback::CallbackContext;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
 use crate::store::{Epoch, StoreError};
-use claude_session_store::approval::{
-    Approval, ApprovalId, ApprovalRequest, ApprovalStatus, ApprovalWrite,
-};
+use claude_session_store::approval::{Approval, ApprovalId, ApprovalRequest, ApprovalStatus};
 
 /// The parts of the hook input that identify a tool call.
 #[derive(Debug)]
@@ -69,11 +67,11 @@ impl Gate {
         for _ in 0..MAX_CONFLICTS {
             let (own, now) = self.read(&call.id).await?;
             let mut new = self.new_request(call, now, expires_after);
-            let (approval, is_new) = match own {
+            let approval = match own {
                 Some(own) => {
                     self.check(call, &call.id, &own)?;
                     match own.renew(new) {
-                        Some(renewed) => (renewed, false),
+                        Some(renewed) => renewed,
                         None => return Ok(own),
                     }
                 }
@@ -81,18 +79,12 @@ impl Gate {
                     Found::Usable(approval) => return Ok(*approval),
                     Found::Nothing { repeats, moved_from } => {
                         (new.repeats, new.moved_from) = (repeats, moved_from);
-                        (Approval::new(new), true)
+                        Approval::new(new)
                     }
                 },
             };
-            let write = if is_new {
-                ApprovalWrite::insert(&approval)
-            } else {
-                ApprovalWrite::update(&approval)
-            };
-            let write = write.epoch(epoch);
             // Otherwise another host was faster, or an earlier try was stored.
-            if self.write(write).await? {
+            if self.write(&approval, Some(epoch)).await? {
                 return Ok(approval);
             }
             tokio::time::sleep(CONFLICT_DELAY).await;

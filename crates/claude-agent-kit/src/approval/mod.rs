@@ -1,7 +1,7 @@
 //! Approvals that outlive the process: a tool call becomes a value that any process can decide about, later.
 //!
 //! [`Options::approvals`](crate::Options::approvals) sets an [`ApprovalPolicy`]. A call that needs approval is
-//! stored as an [`Approval`] in an [`ApprovalStore`], and the run waits for the decision. After
+//! stored as an [`Approval`] in a [`RecordStore`](crate::store::RecordStore), and the run waits for the decision. After
 //! [`park_after`](ApprovalPolicy::park_after) the conversation is parked: the turn ends with
 //! [pending approvals](crate::TurnOutcome::approvals), and no process is needed until the decision is made with
 //! [`Approvals::decide`]. [`Approvals::resumable`] lists the conversations that can continue, and [`resume`] continues the conversation, on any machine that can reach the transcript.
@@ -15,6 +15,7 @@ mod gate;
 mod inbox;
 mod matching;
 mod policy;
+pub(crate) mod records;
 mod resumable;
 #[cfg(test)]
 mod resumable_tests;
@@ -26,12 +27,11 @@ mod tests;
 pub(crate) mod texts;
 
 pub use claude_session_store::approval::{
-    Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition,
-    ApprovalRequest, ApprovalSelection, ApprovalStatus, ApprovalStore, ApprovalWrite, Change,
-    Decision, Refusal, UnreadableApproval, Verdict,
+    Approval, ApprovalId, ApprovalRequest, ApprovalStatus, Decision, Refusal, Verdict,
 };
 pub use inbox::{Approvals, DecideError, PendingApprovals, RefusedDecision};
 pub use policy::{ApprovalPolicy, ApprovalRule};
+pub use records::{ApprovalWatch, UnreadableApproval};
 pub use resumable::{Resumable, ResumableConversations, ResumableWatcher};
 pub use resume::resume;
 

@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use super::inbox::{Approvals, wait};
+use super::inbox::Approvals;
+use super::records::{ApprovalPage, UnreadableApproval};
 use crate::driver::require_timers;
 use crate::id::SessionId;
 use crate::store::StoreError;
-use claude_session_store::approval::{
-    Approval, ApprovalFilter, ApprovalId, ApprovalPage, ApprovalStatus, UnreadableApproval,
-};
+use claude_session_store::approval::{Approval, ApprovalId, ApprovalStatus};
 
 /// The pause before approvals are listed again after a change, so that many changes cost few lists.
 const LIST_PAUSE: Duration = Duration::from_millis(100);
@@ -92,7 +91,7 @@ impl Approvals {
     /// Fails if the store fails, or with [`Corrupt`](crate::store::StoreErrorKind::Corrupt) if it returns approvals
     /// that were not requested.
     pub async fn list_resumable(&self) -> Result<ResumableConversations, StoreError> {
-        let page = self.list_all(ApprovalFilter::Open).await?;
+        let page = self.list_open().await?;
         let conversations = conversations(page.approvals, page.now_ms);
         Ok(ResumableConversations { conversations, unreadable: page.unreadable })
     }
@@ -154,8 +153,7 @@ impl ResumableWatcher {
         loop {
             while let Some(queued) = self.queue.front() {
                 // Another process may have resumed it since the list: what is returned is current.
-                let filter = ApprovalFilter::OpenOf(&queued.session_id);
-                let found = match approvals.list_all(filter).await {
+                let found = match approvals.open_of(&queued.session_id).await {
                     Err(error) if error.is_retryable() => return Err(error),
                     // A record that cannot be read does not hide other conversations. Its run would deny the call.
                     Err(error) => {
@@ -174,15 +172,12 @@ impl ResumableWatcher {
                 tokio::time::sleep(LIST_PAUSE).await;
             }
             // Before the list, so that no change between the list and the wait is missed.
-            let changed = approvals.store().scope_changed(approvals.scope());
-            let page = approvals.list_all(ApprovalFilter::Open).await?;
+            let changed = approvals.watch();
+            let page = approvals.list_open().await?;
             let expiry = until_expiry(&page);
             self.update(page);
             if self.queue.is_empty() {
-                let changed = async {
-                    wait(changed.await?).await;
-                    Ok(())
-                };
+                let changed = changed.changed();
                 match expiry {
                     Some(expiry) => {
                         tokio::time::timeout(expiry, changed).await.unwrap_or(Ok(()))?;
@@ -273,8 +268,8 @@ fn until_expiry(page: &ApprovalPage) -> Option<Duration> {
 }
 
 fn warn_unreadable(scope: &str, unreadable: &[UnreadableApproval]) {
-    if let Some(UnreadableApproval { position, error, .. }) = unreadable.first() {
-        let (count, id) = (unreadable.len(), &position.id);
+    if let Some(UnreadableApproval { id, error }) = unreadable.first() {
+        let count = unreadable.len();
         tracing::warn!(
             "{count} open approvals of scope {scope:?} cannot be read; the first one is {id}: {error}"
         );

@@ -6,7 +6,10 @@ use serde_json::json;
 
 use super::*;
 use crate::id::SessionId;
-use crate::store::{Epoch, MemoryStore, StoreError, StoreErrorKind, StoreFuture};
+use crate::store::{
+    Epoch, MemoryStore, OwnerKey, RecordFilter, RecordKind, RecordList, RecordPage,
+    RecordSelection, RecordStore, RecordWrite, StoreError, StoreErrorKind, StoreFuture,
+};
 use claude_session_store::approval::ApprovalUse;
 
 /// Returns a session and an approval of it. Each number has its own.
@@ -48,11 +51,11 @@ impl Fixture {
     }
 
     async fn insert(&self, approval: &Approval) {
-        assert!(self.store.write_approval(ApprovalWrite::insert(approval)).await.unwrap());
+        assert!(self.approvals.write(approval, None).await.unwrap());
     }
 
     async fn update(&self, approval: &Approval) {
-        assert!(self.store.write_approval(ApprovalWrite::update(approval)).await.unwrap());
+        assert!(self.approvals.write(approval, None).await.unwrap());
     }
 
     async fn allow(&self, approval: &Approval) -> Approval {
@@ -174,26 +177,32 @@ async fn a_watcher_returns_what_can_still_continue_when_it_is_asked() {
 /// A store in which the approvals of one session cannot be read.
 struct Damaged(MemoryStore);
 
-impl ApprovalStore for Damaged {
-    fn claim_approvals<'a>(
-        &'a self,
-        scope: &'a str,
-        session: &'a SessionId,
-    ) -> StoreFuture<'a, Epoch> {
-        self.0.claim_approvals(scope, session)
+impl RecordStore for Damaged {
+    fn claim_records<'a>(&'a self, owner: &'a OwnerKey) -> StoreFuture<'a, Epoch> {
+        self.0.claim_records(owner)
     }
 
-    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
-        self.0.write_approval(write)
+    fn write_records<'a>(&'a self, write: RecordWrite<'a>) -> StoreFuture<'a, bool> {
+        self.0.write_records(write)
     }
 
-    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+    fn list_records<'a>(&'a self, list: RecordList<'a>) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
-            if list.filter == ApprovalFilter::OpenOf(&session(1)) {
+            let one = OwnerKey::session("t", &session(1))?;
+            if list.filter == RecordFilter::OpenOf(&one) {
                 return Err(StoreError::new(StoreErrorKind::Corrupt, "damaged"));
             }
-            self.0.list_approvals(list).await
+            self.0.list_records(list).await
         })
+    }
+
+    fn delete_records<'a>(
+        &'a self,
+        selection: RecordSelection<'a>,
+        kind: Option<RecordKind>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        self.0.delete_records(selection, kind, limit)
     }
 }
 
@@ -256,14 +265,14 @@ fn a_decision_that_is_not_used_ends_after_30_days() {
 #[tokio::test]
 async fn approvals_of_a_session_are_deleted_and_its_epoch_stays() {
     let fixture = Fixture::new();
-    let epoch = fixture.store.claim_approvals("t", &session(1)).await.unwrap();
+    let epoch = fixture.approvals.claim(&session(1)).await.unwrap();
     for number in 1..=4 {
         fixture.insert(&pending(number, 1 + number % 2, true, None)).await;
     }
     assert_eq!(fixture.approvals.delete_session(&session(1)).await.unwrap(), 2);
     assert_eq!(fixture.approvals.delete_session(&session(1)).await.unwrap(), 0);
     assert_eq!(fixture.approvals.pending().await.unwrap().len(), 2);
-    assert!(fixture.store.claim_approvals("t", &session(1)).await.unwrap() > epoch);
+    assert!(fixture.approvals.claim(&session(1)).await.unwrap() > epoch);
 }
 
 #[test]

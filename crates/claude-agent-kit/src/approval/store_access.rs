@@ -12,9 +12,7 @@ use super::inbox::MAX_CONFLICTS;
 use crate::lock::lock;
 use crate::store::upload::{APPROVAL_STORE, limited_in};
 use crate::store::{Epoch, StoreError, StoreFuture};
-use claude_session_store::approval::{
-    Approval, ApprovalFilter, ApprovalId, ApprovalStatus, ApprovalWrite,
-};
+use claude_session_store::approval::{Approval, ApprovalId, ApprovalStatus};
 
 /// How long a failing store is tried again before the call is denied.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,7 +57,7 @@ impl Gate {
     pub(crate) async fn claim(&self, session: Option<&SessionId>) {
         let Some(session) = session else { return };
         let mut epochs = self.epochs.lock().await;
-        let claim = self.store().claim_approvals(self.approvals().scope(), session);
+        let claim = self.approvals().claim(session);
         match tokio::time::timeout(STORE_TIMEOUT, claim).await {
             Ok(Ok(epoch)) => epochs.push((session.clone(), epoch)),
             Ok(Err(error)) => tracing::debug!("the approvals could not be claimed: {error}"),
@@ -87,7 +85,6 @@ impl Gate {
         let Some(claim) = self.sessions.iter().find(|it| it.key.session() == session) else {
             return false;
         };
-        let scope = self.approvals().scope();
         let mut epochs = self.epochs.lock().await;
         // Another call of this run was faster.
         if epochs.iter().rfind(|(known, _)| known == session).is_some_and(|(_, it)| *it > lost) {
@@ -97,7 +94,7 @@ impl Gate {
             tracing::debug!("the session of the approvals is not owned: {error}");
             return false;
         }
-        match self.retry(&|| self.store().claim_approvals(scope, session)).await {
+        match self.retry(&|| self.approvals().claim(session)).await {
             Ok(epoch) => {
                 epochs.push((session.clone(), epoch));
                 true
@@ -116,8 +113,7 @@ impl Gate {
             if let Some((_, epoch)) = epochs.iter().rfind(|(known, _)| known == session) {
                 return Ok(*epoch);
             }
-            let scope = self.approvals().scope();
-            let epoch = self.retry(&|| self.store().claim_approvals(scope, session)).await?;
+            let epoch = self.retry(&|| self.approvals().claim(session)).await?;
             epochs.push((session.clone(), epoch));
             Ok(epoch)
         })
@@ -132,8 +128,12 @@ impl Gate {
     }
 
     /// Writes an approval, and returns whether the stored one had the version before it.
-    pub(super) fn write<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
-        Box::pin(async move { self.retry(&|| self.store().write_approval(write)).await })
+    pub(super) fn write<'a>(
+        &'a self,
+        approval: &'a Approval,
+        epoch: Option<Epoch>,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(async move { self.retry(&|| self.approvals().write(approval, epoch)).await })
     }
 
     /// Stores a change of an approval, unless it no longer applies.
@@ -146,7 +146,7 @@ impl Gate {
         Box::pin(async move {
             for _ in 0..MAX_CONFLICTS {
                 let Some(changed) = change(&current) else { return Ok(None) };
-                if self.write(ApprovalWrite::update(&changed)).await? {
+                if self.write(&changed, None).await? {
                     return Ok(Some(changed));
                 }
                 tokio::time::sleep(CONFLICT_DELAY).await;
@@ -174,13 +174,8 @@ impl Gate {
         session: &'a SessionId,
     ) -> StoreFuture<'a, (Vec<Approval>, u64)> {
         Box::pin(async move {
-            let filter = ApprovalFilter::OpenOf(session);
-            let page = self.retry(&|| Box::pin(self.approvals().list_all(filter))).await?;
-            // An open request that cannot be read may be the one of this call.
-            match page.unreadable.into_iter().next() {
-                Some(unreadable) => Err(unreadable.error),
-                None => Ok((page.approvals, page.now_ms)),
-            }
+            let page = self.retry(&|| Box::pin(self.approvals().open_of(session))).await?;
+            Ok((page.approvals, page.now_ms))
         })
     }
 

@@ -16,8 +16,9 @@ use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
 use crate::session::SessionLink;
 use crate::store::{
-    Epoch, MemoryStore, OwnedSessions, SessionKey, SessionStore, StoreError, StoreErrorKind,
-    StoreFuture,
+    Epoch, MemoryStore, OwnedSessions, OwnerKey, Record, RecordKind, RecordList, RecordPage,
+    RecordSelection, RecordStore, RecordWrite, Sequence, SessionKey, SessionStore, StoreError,
+    StoreErrorKind, StoreFuture,
 };
 use claude_session_store::approval::ApprovalUse;
 
@@ -215,24 +216,20 @@ fn unavailable() -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable, "down")
 }
 
-impl ApprovalStore for Flaky {
-    fn claim_approvals<'a>(
-        &'a self,
-        scope: &'a str,
-        session: &'a SessionId,
-    ) -> StoreFuture<'a, Epoch> {
+impl RecordStore for Flaky {
+    fn claim_records<'a>(&'a self, owner: &'a OwnerKey) -> StoreFuture<'a, Epoch> {
         Box::pin(async move {
             if self.hangs.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }
-            self.inner.claim_approvals(scope, session).await
+            self.inner.claim_records(owner).await
         })
     }
 
-    fn write_approval<'a>(&'a self, write: ApprovalWrite<'a>) -> StoreFuture<'a, bool> {
+    fn write_records<'a>(&'a self, write: RecordWrite<'a>) -> StoreFuture<'a, bool> {
         Box::pin(async move {
             self.respond().await?;
-            let written = self.inner.write_approval(write).await?;
+            let written = self.inner.write_records(write).await?;
             if self.loses_responses.swap(false, Ordering::SeqCst) {
                 return Err(unavailable());
             }
@@ -240,12 +237,36 @@ impl ApprovalStore for Flaky {
         })
     }
 
-    fn list_approvals<'a>(&'a self, list: ApprovalList<'a>) -> StoreFuture<'a, ApprovalPage> {
+    fn list_records<'a>(&'a self, list: RecordList<'a>) -> StoreFuture<'a, RecordPage> {
         Box::pin(async move {
             self.respond().await?;
-            self.inner.list_approvals(list).await
+            self.inner.list_records(list).await
         })
     }
+
+    fn delete_records<'a>(
+        &'a self,
+        selection: RecordSelection<'a>,
+        kind: Option<RecordKind>,
+        limit: usize,
+    ) -> StoreFuture<'a, u64> {
+        self.inner.delete_records(selection, kind, limit)
+    }
+}
+
+/// Returns the record of an approval, as a store would return it.
+pub(super) fn record_of(approval: &Approval) -> Record {
+    let change = approval.to_change().unwrap();
+    let (key, owner, body) = (change.key, change.owner, change.body);
+    let mut record = Record::new(key, owner, approval.version(), 1, Sequence::new(1), body);
+    record.is_open = change.is_open;
+    record
+}
+
+pub(super) fn page_of(record: Record) -> RecordPage {
+    let mut page = RecordPage::new(5);
+    page.records.push(record);
+    page
 }
 
 pub(super) fn call(id: &str, command: &str) -> PreToolUseInput {
@@ -264,7 +285,7 @@ pub(super) fn context() -> (CallbackContext, CancelToken) {
     (context, cancel)
 }
 
-pub(super) fn gate(store: &(impl ApprovalStore + Clone)) -> (Gate, Approvals) {
+pub(super) fn gate(store: &(impl RecordStore + Clone)) -> (Gate, Approvals) {
     let approvals = Approvals::new("t", store.clone());
     let policy = ApprovalPolicy::new(approvals.clone()).park_after(Duration::ZERO);
     (Gate::new(policy, None, Vec::new(), false), approvals)
@@ -411,7 +432,7 @@ async fn of_two_hosts_that_resume_at_once_the_owner_of_the_session_continues() {
     // The calls of both epochs have their results.
     let settled = end_turn(&owner, None, false).await;
     assert!(settled.approvals.is_empty(), "{settled:?}");
-    assert!(approvals.list_all(ApprovalFilter::Open).await.unwrap().approvals.is_empty());
+    assert!(approvals.open().await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

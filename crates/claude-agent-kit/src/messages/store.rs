@@ -7,13 +7,14 @@ use serde_json::json;
 
 use super::Messages;
 use crate::approval::{
-    Approval, ApprovalId, DecideError, Decision, Refusal, RefusedDecision, texts,
+    Approval, ApprovalId, DecideError, Decision, Refusal, RefusedDecision, records, texts,
 };
 use crate::driver::{mirror, start};
 use crate::history::errors;
 use crate::store::{
-    EntryId, Epoch, NewEntry, ProjectKey, Sequence, SessionKey, StoreError, StoreErrorKind,
-    Subpath, pages, recover, restore, retention, upload, write_session,
+    EntryId, Epoch, NewEntry, OwnerKey, ProjectKey, Record, RecordChange, RecordKey, RecordKind,
+    RecordWrite, Sequence, SessionKey, StoreError, StoreErrorKind, Subpath, pages, recover,
+    restore, retention, upload, write_session,
 };
 
 pub(super) fn add(messages: &mut Messages) {
@@ -22,11 +23,7 @@ pub(super) fn add(messages: &mut Messages) {
     let key = SessionKey::new("tenant", "project", id).unwrap();
     messages.store_error(&StoreError::superseded(&key, Epoch::new(3), Epoch::new(4)));
     messages.store_error(&StoreError::invalid_cursor("x"));
-    messages.store_error(&StoreError::approvals_superseded(
-        key.session(),
-        Epoch::new(3),
-        Epoch::new(4),
-    ));
+    add_records(messages, &key);
     messages.store_error(&StoreError::unrequested_approval(&ApprovalId::parse(id).unwrap()));
     messages.store_error(&StoreError::deletion_unsupported("SessionStore::projects"));
     messages.store_error(&retention::panicked());
@@ -68,6 +65,33 @@ pub(super) fn add(messages: &mut Messages) {
     messages.warning(&restore::not_restored());
     messages.warning(&restore::orphaned(session, &folder.join("x.jsonl")));
     add_approvals(messages, id);
+}
+
+fn add_records(messages: &mut Messages, key: &SessionKey) {
+    let id = key.session().as_str();
+    let owner = OwnerKey::session("tenant", key.session()).unwrap();
+    messages.store_error(&StoreError::records_superseded(&owner, Epoch::new(3), Epoch::new(4)));
+    let change = RecordChange::insert(
+        RecordKey::new("tenant", RecordKind::Message, "m").unwrap(),
+        &owner,
+        "{}",
+    );
+    let twice = vec![change.unwrap(); 2];
+    messages.store_error(&RecordWrite::new(&twice).check().unwrap_err());
+    let many: Vec<RecordChange> = vec![twice[0].clone(); 1_001];
+    messages.store_error(&RecordWrite::new(&many).check().unwrap_err());
+    let foreign = OwnerKey::new("other", "x").unwrap();
+    messages.store_error(&RecordChange::insert(twice[0].key.clone(), &foreign, "").unwrap_err());
+    let damaged = Record::new(
+        Approval::record_key("tenant", &ApprovalId::parse(id).unwrap()).unwrap(),
+        "x",
+        1,
+        0,
+        Sequence::new(1),
+        "",
+    );
+    messages.store_error(&Approval::from_record(&damaged).unwrap_err());
+    messages.store_error(&records::invalid_id(ApprovalId::parse("x").unwrap_err()));
 }
 
 fn add_approvals(messages: &mut Messages, id: &str) {

@@ -61,6 +61,10 @@ mod summary;
 pub(crate) mod upload;
 pub(crate) mod write_session;
 
+pub use claude_session_store::record::{
+    OwnerKey, Record, RecordChange, RecordFilter, RecordKey, RecordKind, RecordList, RecordPage,
+    RecordSelection, RecordStore, RecordWatch, RecordWrite, UnreadableRecord,
+};
 pub use claude_session_store::{
     Append, Appended, EntryId, EntryPage, Epoch, List, Load, LoadScope, MemoryStore, NewEntry,
     Occurrences, ProjectKey, Sequence, SessionKey, SessionList, SessionRow, SessionStore,

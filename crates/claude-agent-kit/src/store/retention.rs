@@ -1,4 +1,4 @@
-//! Deletes old sessions and approvals.
+//! Deletes old sessions and records.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use super::pages::{Bounds, list_after, list_page};
 use super::upload::limited;
-use crate::approval::{ApprovalSelection, ApprovalStore, Approvals};
+use crate::approval::Approvals;
+use claude_session_store::record::RecordStore;
 use claude_session_store::{
     ProjectKey, SessionKey, SessionRow, SessionStore, StoreError, StoreErrorKind, now_ms,
 };
@@ -26,7 +27,7 @@ const PROJECTS: usize = 100;
 /// After so many failures, the rest is left for the next time.
 const MAX_FAILURES: usize = 100;
 
-/// Deletes the sessions and the approvals of a scope that are older than a time. Run it every day, in one process or in
+/// Deletes the sessions and the records of a scope, such as approvals, that are older than a time. Run it every day, in one process or in
 /// several:
 ///
 /// ```
@@ -37,9 +38,9 @@ const MAX_FAILURES: usize = 100;
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let day = Duration::from_secs(24 * 3600);
 /// let store = MemoryStore::new();
-/// let retention = Retention::new("tenant-1").sessions(store.clone(), 90 * day).approvals(store, 365 * day);
+/// let retention = Retention::new("tenant-1").sessions(store.clone(), 90 * day).records(store, 365 * day);
 /// let report = retention.run().await.into_result()?;
-/// println!("deleted {} sessions and {} approvals", report.sessions, report.approvals);
+/// println!("deleted {} sessions and {} records", report.sessions, report.records);
 /// # Ok(())
 /// # }
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
@@ -53,15 +54,16 @@ const MAX_FAILURES: usize = 100;
 /// not deleted. As after [`SessionStore::delete`], the epoch of the session stays. Files on the disks of hosts are
 /// not deleted.
 ///
-/// # Approvals
-/// An approval is deleted if it was requested longer ago than the age, unless it can still be used: one that is pending
-/// or decided is kept until it is used, withdrawn or [expired](crate::approval::Approval::is_expired), and one whose call
-/// was started until its outcome is recorded. With both stores, the open approvals of a session are deleted together with
-/// the session, because no run could use them. The closed ones are the record of who decided what, and have their own age.
+/// # Records
+/// A record is deleted if it was created longer ago than the age, unless it is [open](crate::store::Record::is_open). An
+/// approval is open while it can be used: one that is pending or decided until it is used, withdrawn or
+/// [expired](crate::approval::Approval::is_expired), and one whose call was started until its outcome is recorded. With both
+/// stores, the open approvals of a session are deleted together with the session, because no run could use them. The
+/// closed ones say who decided what, and have their own age.
 ///
 /// # Age
-/// An age of zero deletes everything of the scope except approvals that can still be used, and sessions without a main
-/// transcript. Ages are measured on the clock of the approval store, and for sessions on the clock of this host: choose
+/// An age of zero deletes everything of the scope except open records, and sessions without a main transcript. Ages are
+/// measured on the clock of the store of records, and for sessions on the clock of this host: choose
 /// hours or days rather than seconds.
 #[derive(Clone)]
 #[must_use = "a retention does nothing until `run` is called"]
@@ -69,7 +71,7 @@ pub struct Retention {
     scope: Arc<str>,
     sessions: Option<(Arc<dyn SessionStore>, Duration)>,
     project: Option<Arc<str>>,
-    approvals: Option<(Approvals, Duration)>,
+    records: Option<(Approvals, Duration)>,
 }
 
 /// What a [`Retention`] has deleted.
@@ -80,8 +82,8 @@ pub struct RetentionReport {
     pub sessions: u64,
     /// The number of sessions that were kept because they were changed meanwhile.
     pub changed: u64,
-    /// The number of deleted approvals.
-    pub approvals: u64,
+    /// The number of deleted records.
+    pub records: u64,
     /// What could not be deleted. After 100 failures, the rest is left for the next time.
     pub failures: Vec<RetentionFailure>,
 }
@@ -90,7 +92,7 @@ pub struct RetentionReport {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RetentionFailure {
-    /// The session; `None` if a list failed, or the deletion of approvals of several sessions.
+    /// The session; `None` if a list failed, or the deletion of records of several sessions.
     pub session: Option<SessionKey>,
     /// Why it could not be deleted.
     pub error: StoreError,
@@ -113,7 +115,7 @@ impl RetentionReport {
 impl Retention {
     /// Creates a retention for a scope, which deletes nothing yet.
     pub fn new(scope: impl Into<Arc<str>>) -> Self {
-        Self { scope: scope.into(), sessions: None, project: None, approvals: None }
+        Self { scope: scope.into(), sessions: None, project: None, records: None }
     }
 
     /// Deletes sessions of this store whose last change is longer ago than `age`. Replaces an earlier store. Default: no
@@ -129,10 +131,10 @@ impl Retention {
         self
     }
 
-    /// Deletes approvals of this store that were requested longer ago than `age`. Replaces an earlier store. Default: no
-    /// approvals are deleted.
-    pub fn approvals(mut self, store: impl ApprovalStore, age: Duration) -> Self {
-        self.approvals = Some((Approvals::new(self.scope.clone(), store), age));
+    /// Deletes closed records of this store that were created longer ago than `age`. Replaces an earlier store. Default: no
+    /// records are deleted.
+    pub fn records(mut self, store: impl RecordStore, age: Duration) -> Self {
+        self.records = Some((Approvals::new(self.scope.clone(), store), age));
         self
     }
 
@@ -140,7 +142,7 @@ impl Retention {
     /// deleted.
     ///
     /// # Cancel safety
-    /// If the future is dropped, some sessions and approvals are deleted, each as a whole. It can be run again.
+    /// If the future is dropped, some sessions and records are deleted, each as a whole. It can be run again.
     pub async fn run(&self) -> RetentionReport {
         let mut report = RetentionReport::default();
         if let Some((store, age)) = &self.sessions {
@@ -151,9 +153,9 @@ impl Retention {
                 report.fail(None, error);
             }
         }
-        if let Some((approvals, age)) = &self.approvals {
-            match delete_approvals(approvals, milliseconds(*age)).await {
-                Ok(count) => report.approvals += count,
+        if let Some((approvals, age)) = &self.records {
+            match delete_records(approvals, milliseconds(*age)).await {
+                Ok(count) => report.records += count,
                 Err(error) => report.fail(None, error),
             }
         }
@@ -214,7 +216,7 @@ impl Retention {
                     join(&mut deletions, report).await;
                 }
                 let key = project.session(row.session.clone())?;
-                let approvals = self.approvals.as_ref().map(|(approvals, _)| approvals.clone());
+                let approvals = self.records.as_ref().map(|(approvals, _)| approvals.clone());
                 deletions.spawn(delete_session(store.clone(), key, row, approvals));
             }
             cursor = page.next;
@@ -250,7 +252,7 @@ async fn delete_session(
     };
     let mut count = 0;
     if let Some(approvals) = approvals.filter(|_| is_deleted) {
-        match approvals.delete(ApprovalSelection::OpenOf(key.session())).await {
+        match approvals.delete_open(key.session()).await {
             Ok(deleted) => count = deleted,
             Err(failure) => error = Some(failure),
         }
@@ -263,7 +265,7 @@ async fn join(deletions: &mut JoinSet<Deletion>, report: &mut RetentionReport) {
     match deletions.join_next().await {
         Some(Ok(deletion)) => {
             report.sessions += u64::from(deletion.is_deleted);
-            report.approvals += deletion.approvals;
+            report.records += deletion.approvals;
             match deletion.error {
                 Some(error) => report.fail(Some(deletion.key), error),
                 None => report.changed += u64::from(!deletion.is_deleted),
@@ -274,11 +276,11 @@ async fn join(deletions: &mut JoinSet<Deletion>, report: &mut RetentionReport) {
     }
 }
 
-async fn delete_approvals(approvals: &Approvals, age_ms: u64) -> Result<u64, StoreError> {
+async fn delete_records(approvals: &Approvals, age_ms: u64) -> Result<u64, StoreError> {
     // What has expired is closed first, so that the deletion finds it.
     let now_ms = approvals.expire_before(age_ms).await?;
     let before_ms = if age_ms == 0 { u64::MAX } else { now_ms.saturating_sub(age_ms) };
-    approvals.delete(ApprovalSelection::ClosedBefore(before_ms)).await
+    approvals.delete_closed(before_ms).await
 }
 
 pub(crate) fn panicked() -> StoreError {
@@ -296,7 +298,7 @@ impl fmt::Debug for Retention {
             .field("scope", &self.scope)
             .field("project", &self.project)
             .field("sessions", &self.sessions.as_ref().map(|(_, age)| age))
-            .field("approvals", &self.approvals.as_ref().map(|(_, age)| age))
+            .field("records", &self.records.as_ref().map(|(_, age)| age))
             .finish_non_exhaustive()
     }
 }
@@ -307,7 +309,8 @@ mod tests {
 
     use super::super::faulty::FaultyStore;
     use super::*;
-    use crate::approval::{Approval, ApprovalWrite};
+    use crate::approval::Approval;
+    use claude_session_store::record::RecordWrite;
     use claude_session_store::{
         Append, Appended, EntryId, EntryPage, Epoch, List, Load, MemoryStore, NewEntry, Sequence,
         SessionList, StoreFuture, Subpath,
@@ -358,18 +361,18 @@ mod tests {
             (5, 2, "finished"),
         ] {
             let approval = approval(number, of, status);
-            store.write_approval(ApprovalWrite::insert(&approval)).await.unwrap();
+            let change = [approval.to_change().unwrap()];
+            store.write_records(RecordWrite::new(&change)).await.unwrap();
         }
         let century = Duration::from_secs(100 * 365 * 24 * 3600);
         let retention = Retention::new("tenant").sessions(store.clone(), Duration::ZERO);
-        let report = retention.approvals(store.clone(), century).run().await.into_result().unwrap();
-        assert_eq!((report.sessions, report.approvals), (1, 2));
+        let report = retention.records(store.clone(), century).run().await.into_result().unwrap();
+        assert_eq!((report.sessions, report.records), (1, 2));
         // The record of who decided what has its own age. The other session is not in the store, and could be on a disk.
         let approvals = Approvals::new("tenant", store.clone());
         assert_eq!(approvals.pending().await.unwrap().len(), 1);
-        let day = Duration::from_secs(24 * 3600);
-        let report = Retention::new("tenant").approvals(store, day).run().await;
-        assert_eq!(report.into_result().unwrap().approvals, 2);
+        let report = Retention::new("tenant").records(store, Duration::ZERO).run().await;
+        assert_eq!(report.into_result().unwrap().records, 2);
         assert_eq!(approvals.pending().await.unwrap().len(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! Encryption of the texts of one session: entries, summaries and approvals.
+//! Encryption of texts: entries and summaries of one session, and records.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
 use chacha20poly1305::aead::{Aead as _, Generate as _, Payload};
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
-use claude_session_store::approval::{Approval, ApprovalFilter, ApprovalId, ApprovalList};
-use claude_session_store::{
-    EntryId, NewEntry, SessionId, SessionKey, StoreError, StoredEntry, Subpath,
-};
+use claude_session_store::{EntryId, NewEntry, SessionKey, StoreError, StoredEntry, Subpath};
 use hkdf::Hkdf;
 use hmac::{Hmac, Mac as _};
 use serde_json::Value;
@@ -26,15 +23,14 @@ const VERSION: u64 = 1;
 /// The version of the envelope of an entry with a [`Place`].
 pub(super) const CHAINED_VERSION: u64 = 2;
 
-/// The name of the tool and the ID of the call in a record that is encrypted.
-const HIDDEN: &str = "encrypted";
-
 /// What is encrypted. Part of the authenticated data, so that one kind cannot replace the other.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Entry,
     ChainedEntry,
     Summary,
+    Record,
+    /// Of a version of this crate that had no other records.
     Approval,
 }
 
@@ -42,26 +38,28 @@ impl Kind {
     fn version(self) -> u64 {
         match self {
             Self::ChainedEntry => CHAINED_VERSION,
-            Self::Entry | Self::Summary | Self::Approval => VERSION,
+            Self::Entry | Self::Summary | Self::Record | Self::Approval => VERSION,
         }
     }
 
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Entry => "entry",
             Self::ChainedEntry => "chained entry",
             Self::Summary => "summary",
+            Self::Record => "record",
             Self::Approval => "approval",
         }
     }
 }
 
-/// Encrypts and decrypts texts of one session for one purpose.
-struct TextCipher<'a> {
-    session: &'a SessionId,
+/// Encrypts and decrypts texts of one scope for one purpose.
+pub(super) struct TextCipher<'a> {
+    /// What is encrypted, for errors.
+    what: String,
     /// The ID of the key that encrypts.
     current: &'a str,
-    /// The ciphers of all keys, for the scope of the session.
+    /// The ciphers of all keys, for the scope.
     ciphers: BTreeMap<&'a str, XChaCha20Poly1305>,
 }
 
@@ -75,7 +73,12 @@ pub(super) struct SessionCipher<'a> {
 impl<'a> SessionCipher<'a> {
     pub(super) fn new(keys: &'a Keyring, key: &'a SessionKey) -> Self {
         let identity = derive(keys.identity(), "identity", key.scope());
-        let texts = TextCipher::new(keys, "entries", key.scope(), key.session());
+        let texts = TextCipher::new(
+            keys,
+            "entries",
+            key.scope(),
+            format!("an entry of session {}", key.session()),
+        );
         Self { key, identity, texts }
     }
 
@@ -194,91 +197,17 @@ impl<'a> SessionCipher<'a> {
     }
 }
 
-/// Encrypts and returns the record of an approval to store: what a store needs stays readable, and the envelope of the
-/// whole record is its input.
-pub(super) fn encrypt_approval(
-    keys: &Keyring,
-    approval: &Approval,
-) -> Result<Approval, StoreError> {
-    let request = &approval.request;
-    let plain = serde_json::to_vec(approval).map_err(errors::invalid_approval)?;
-    let texts = TextCipher::new(keys, "approvals", &request.scope, &request.session_id);
-    let envelope = texts.seal(Kind::Approval, &plain, &authenticated_approval(approval))?;
-    let envelope: Value = serde_json::from_str(&envelope).map_err(|_| texts.corrupt())?;
-    let record = serde_json::json!({
-        "request": {
-            "id": request.id,
-            "scope": request.scope,
-            "session_id": request.session_id,
-            "tool_use_id": HIDDEN,
-            "tool_name": HIDDEN,
-            "input": envelope,
-            "requested_at_ms": request.requested_at_ms,
-        },
-        "status": approval.status,
-        "is_parked": false,
-        "version": approval.version(),
-    });
-    serde_json::from_value(record).map_err(errors::invalid_approval)
-}
-
-/// Returns the original of a stored approval. What was requested is taken from the request, never from the record.
-pub(super) fn decrypt_approval(
-    keys: &Keyring,
-    list: &ApprovalList<'_>,
-    record: &Approval,
-) -> Result<Approval, StoreError> {
-    let request = &record.request;
-    let (mut id, mut session) = (&request.id, &request.session_id);
-    match list.filter {
-        ApprovalFilter::Id(requested) => id = requested,
-        ApprovalFilter::OpenOf(requested) => session = requested,
-        ApprovalFilter::Pending | ApprovalFilter::Open => {}
-    }
-    let texts = TextCipher::new(keys, "approvals", list.scope, session);
-    let data = bound_approval(list.scope, session, id, record);
-    let plain = texts.open(Kind::Approval, &texts.read(request.input.text())?, &data)?;
-    let approval: Approval = serde_json::from_slice(&plain).map_err(|_| texts.corrupt())?;
-    if authenticated_approval(&approval) != data {
-        return Err(texts.corrupt());
-    }
-    Ok(approval)
-}
-
-/// Returns the data that binds an approval to all that a store can read of it.
-fn authenticated_approval(approval: &Approval) -> Vec<u8> {
-    let request = &approval.request;
-    bound_approval(&request.scope, &request.session_id, &request.id, approval)
-}
-
-fn bound_approval(
-    scope: &str,
-    session: &SessionId,
-    id: &ApprovalId,
-    approval: &Approval,
-) -> Vec<u8> {
-    joined(&[
-        Kind::Approval.as_str(),
-        scope,
-        session.as_str(),
-        id.as_str(),
-        &approval.request.requested_at_ms.to_string(),
-        approval.status.as_str(),
-        &approval.version().to_string(),
-    ])
-}
-
 impl<'a> TextCipher<'a> {
-    fn new(keys: &'a Keyring, purpose: &str, scope: &str, session: &'a SessionId) -> Self {
+    pub(super) fn new(keys: &'a Keyring, purpose: &str, scope: &str, what: String) -> Self {
         let ciphers = keys.keys().map(|(id, bytes)| {
             let derived = derive(bytes, purpose, scope);
             (id, XChaCha20Poly1305::new((&*derived).into()))
         });
-        Self { session, current: keys.current(), ciphers: ciphers.collect() }
+        Self { what, current: keys.current(), ciphers: ciphers.collect() }
     }
 
     /// Encrypts with the current key and returns an envelope.
-    fn seal(&self, kind: Kind, plain: &[u8], data: &[u8]) -> Result<String, StoreError> {
+    pub(super) fn seal(&self, kind: Kind, plain: &[u8], data: &[u8]) -> Result<String, StoreError> {
         let id = self.current;
         let nonce = XNonce::try_generate().map_err(errors::no_random_numbers)?;
         let payload = Payload { msg: plain, aad: data };
@@ -293,16 +222,21 @@ impl<'a> TextCipher<'a> {
     }
 
     /// Reads an envelope.
-    fn read(&self, envelope: &str) -> Result<Value, StoreError> {
+    pub(super) fn read(&self, envelope: &str) -> Result<Value, StoreError> {
         serde_json::from_str(envelope).map_err(|_| self.corrupt())
     }
 
     /// Decrypts an envelope.
-    fn open(&self, kind: Kind, envelope: &Value, data: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub(super) fn open(
+        &self,
+        kind: Kind,
+        envelope: &Value,
+        data: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         match envelope["v"].as_u64() {
             Some(version) if version == kind.version() => {}
             Some(version) if version > CHAINED_VERSION => {
-                return Err(errors::newer_format(self.session, version));
+                return Err(errors::newer_format(&self.what, version));
             }
             _ => return Err(self.corrupt()),
         }
@@ -315,11 +249,11 @@ impl<'a> TextCipher<'a> {
     }
 
     fn cipher(&self, id: &str) -> Result<&XChaCha20Poly1305, StoreError> {
-        self.ciphers.get(id).ok_or_else(|| errors::unknown_key(self.session, id))
+        self.ciphers.get(id).ok_or_else(|| errors::unknown_key(&self.what, id))
     }
 
-    fn corrupt(&self) -> StoreError {
-        errors::corrupt(self.session)
+    pub(super) fn corrupt(&self) -> StoreError {
+        errors::corrupt(&self.what)
     }
 }
 
@@ -334,7 +268,7 @@ fn derive(key: &KeyBytes, purpose: &str, scope: &str) -> KeyBytes {
 }
 
 /// Joins texts so that different lists never give the same bytes.
-fn joined(parts: &[&str]) -> Vec<u8> {
+pub(super) fn joined(parts: &[&str]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts {
         bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use claude_session_store::record::RecordKey;
 use claude_session_store::{Sequence, SessionId, StoreError, StoreErrorKind};
 
 use super::cipher::CHAINED_VERSION;
@@ -20,29 +21,26 @@ pub(crate) fn duplicate_key(id: &str) -> StoreError {
     StoreError::new(StoreErrorKind::Rejected, message).with_help("give every key its own ID")
 }
 
-/// Returns the error of an entry whose key is not in the keyring.
-pub(crate) fn unknown_key(session: &SessionId, id: &str) -> StoreError {
-    let message = format!(
-        "an entry or approval of session {session} is encrypted with the unknown key {:?}",
-        shorten(id)
-    );
+/// Returns the error of a text whose key is not in the keyring.
+pub(crate) fn unknown_key(what: &str, id: &str) -> StoreError {
+    let message = format!("{what} is encrypted with the unknown key {:?}", shorten(id));
     StoreError::new(StoreErrorKind::Rejected, message)
         .with_help("add the key with `Keyring::previous`")
 }
 
-/// Returns the error of an entry that a newer version of this crate has encrypted.
-pub(crate) fn newer_format(session: &SessionId, version: u64) -> StoreError {
+/// Returns the error of a text that a newer version of this crate has encrypted.
+pub(crate) fn newer_format(what: &str, version: u64) -> StoreError {
     let message = format!(
-        "an entry or approval of session {session} is encrypted in format {version}, and this version of \
+        "{what} is encrypted in format {version}, and this version of \
          claude-agent-store supports up to format {CHAINED_VERSION}"
     );
     StoreError::new(StoreErrorKind::Rejected, message).with_help("update claude-agent-store")
 }
 
-/// Returns the error of an entry that is not what was appended.
-pub(crate) fn corrupt(session: &SessionId) -> StoreError {
+/// Returns the error of a text that is not what was stored.
+pub(crate) fn corrupt(what: &str) -> StoreError {
     let message = format!(
-        "an entry or approval of session {session} cannot be decrypted: it was changed, moved, or stored without \
+        "{what} cannot be decrypted: it was changed, moved, or stored without \
          encryption"
     );
     StoreError::new(StoreErrorKind::Corrupt, message)
@@ -70,12 +68,11 @@ pub(crate) fn too_long(bytes: usize) -> StoreError {
     StoreError::new(StoreErrorKind::Rejected, message)
 }
 
-/// Returns the error of an approval that cannot be encrypted because it has no text.
-pub(crate) fn invalid_approval(error: serde_json::Error) -> StoreError {
-    let message = format!("cannot encrypt the approval: {error}");
-    StoreError::new(StoreErrorKind::Rejected, message)
-        .with_help("use a path in UTF-8")
-        .caused_by(error)
+/// Returns the error of a store that returned another record than the requested ones.
+pub(crate) fn unrequested(key: &RecordKey) -> StoreError {
+    let message = format!("the store returned the record of {key}, which was not requested");
+    StoreError::new(StoreErrorKind::Corrupt, message)
+        .with_help("check who can write to the store, and restore it from a backup")
 }
 
 /// Returns the start of an ID, which a store may have changed.

@@ -1,11 +1,11 @@
-//! Encryption of the entries and approvals of another store.
+//! Encryption of the entries and records of another store.
 
-mod approvals;
 mod chain;
 mod cipher;
 pub(crate) mod errors;
 mod keyring;
 mod order;
+mod records;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use self::cipher::SessionCipher;
 pub use self::keyring::{EncryptionKey, Keyring};
 use self::order::{Order, Pages};
 
-/// Encrypts entries, summaries and [approvals](claude_session_store::approval) before another store gets them.
+/// Encrypts entries, summaries and [records](claude_session_store::record) before another store gets them.
 ///
 /// The texts are encrypted with XChaCha20-Poly1305 and stored as JSON objects. A store cannot read them, change
 /// them, or move them to another place: each is bound to its scope, project, session, subpath and ID. Every
@@ -48,18 +48,19 @@ use self::order::{Order, Pages};
 /// Use one handle (and its clones) per process: appends of one session wait for each other there, and what was loaded
 /// and appended is linked without an additional request.
 ///
-/// # Approvals
-/// Of approvals, these stay readable: scope, session, ID, time of the request, state and version. Tools, inputs,
-/// decisions and approvers do not. A store cannot make a decision, nor return the approval of another scope, session or
-/// call than the requested one, but it can return an earlier version of an approval: that a decision is used once
-/// depends on the store.
+/// # Records
+/// Of records, such as approvals, these stay readable: scope, kind, ID, owner, version, size, time of creation, whether
+/// they are open and when they are due. All of it but the size and the time is bound to the text, so that a store cannot
+/// make a decision, nor return the record of another scope, owner or call than the requested one. It can return an earlier
+/// version of a record: that a decision is used once depends on the store. Approvals that version 2 of a database has
+/// stored are read in their first format, and written in this one.
 ///
 /// # Unreadable texts
-/// Entries and approvals that cannot be decrypted fail with [`Corrupt`](claude_session_store::StoreErrorKind::Corrupt),
+/// Entries and records that cannot be decrypted fail with [`Corrupt`](claude_session_store::StoreErrorKind::Corrupt),
 /// or with [`Rejected`](claude_session_store::StoreErrorKind::Rejected) if their key is not in the keyring.
 /// This includes those that were stored without encryption. A summary that cannot be decrypted is omitted,
 /// so that one session cannot make a list fail; a pending approval is
-/// [reported](claude_session_store::approval::ApprovalPage::unreadable).
+/// [reported](claude_session_store::record::RecordPage::unreadable).
 ///
 /// ```
 /// use claude_agent_kit::store::{MemoryStore, StoreError};

@@ -1,4 +1,4 @@
-//! Notifications of the server about changed approvals.
+//! Notifications of the server about changed records.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claude_session_store::StoreError;
-use claude_session_store::approval::ApprovalId;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
@@ -14,7 +13,8 @@ use tokio_postgres::types::Type;
 
 use super::errors;
 use super::pool::Pool;
-use crate::approvals::{Changes, POLL_INTERVAL};
+use super::records::key_of;
+use crate::records::Changes;
 
 /// How long the first notification may take, which the store sends to itself.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -22,7 +22,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause between two tries to listen.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often a decision is looked for although notifications arrive: the network may have lost the connection.
+/// How often a change is looked for without notifications.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How often a change is looked for although notifications arrive: the network may have lost the connection.
 const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Listens for notifications, on a connection of its own, from the first time that a run waits.
@@ -44,10 +47,16 @@ impl Listener {
         Self { state: Arc::default(), task: Mutex::new(None) }
     }
 
-    /// Listens, unless that is useless or was tried a moment ago. Returns how often to look for changes.
-    pub(super) fn start(&self, pool: &Arc<Pool>, schema: &str, changes: &Changes) -> Duration {
+    /// Returns how often to look for changes.
+    pub(super) fn poll_interval(&self) -> Duration {
+        let is_working = self.state.is_working.load(Ordering::Relaxed);
+        if is_working { SLOW_POLL_INTERVAL } else { POLL_INTERVAL }
+    }
+
+    /// Listens, unless that is useless or was tried a moment ago.
+    pub(super) fn start(&self, pool: &Arc<Pool>, schema: &str, changes: &Changes) {
         if self.state.is_working.load(Ordering::Relaxed) {
-            return SLOW_POLL_INTERVAL;
+            return;
         }
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = task
@@ -63,7 +72,6 @@ impl Listener {
             };
             *task = Some((tokio::spawn(listen), Instant::now()));
         }
-        POLL_INTERVAL
     }
 }
 
@@ -90,8 +98,8 @@ async fn listen(
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             let AsyncMessage::Notification(notification) = message else { continue };
             received.send_replace(true);
-            if let Ok(id) = ApprovalId::parse(notification.payload()) {
-                changes.send(id);
+            if let Some(key) = key_of(notification.payload()) {
+                changes.send(key);
             }
         }
     });

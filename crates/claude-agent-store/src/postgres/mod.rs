@@ -1,10 +1,10 @@
 //! A store in a PostgreSQL database.
 
-mod approvals;
 pub(crate) mod errors;
 mod listener;
 mod options;
 mod pool;
+mod records;
 mod requests;
 mod schema;
 mod tls;
@@ -21,9 +21,9 @@ use self::listener::Listener;
 pub use self::options::PostgresOptions;
 use self::pool::Pool;
 use self::requests::Statements;
-use crate::approvals::Changes;
+use crate::records::Changes;
 
-/// Keeps sessions and [approvals](claude_session_store::approval) in a PostgreSQL database, which any number of hosts
+/// Keeps sessions and [records](claude_session_store::record), such as approvals, in a PostgreSQL database, which any number of hosts
 /// can share.
 ///
 /// An append is committed before it returns, also if the database has `synchronous_commit` turned off. A clone
@@ -59,7 +59,7 @@ struct Shared {
     pool: Arc<Pool>,
     schema: String,
     statements: Statements,
-    approvals: approvals::Statements,
+    records: records::Statements,
     changes: Changes,
     listener: Listener,
 }
@@ -83,9 +83,9 @@ impl PostgresStore {
         let pool = Arc::new(Pool::new(&options)?);
         schema::open(&pool, &options.schema).await?;
         let statements = Statements::new(&options.schema);
-        let (approvals, changes) = (approvals::Statements::new(&options.schema), Changes::new());
+        let (records, changes) = (records::Statements::new(&options.schema), Changes::new());
         let (schema, listener) = (options.schema, Listener::new());
-        let shared = Shared { pool, schema, statements, approvals, changes, listener };
+        let shared = Shared { pool, schema, statements, records, changes, listener };
         Ok(Self { shared: Arc::new(shared) })
     }
 

@@ -7,7 +7,7 @@ use super::errors;
 use super::pool::Pool;
 
 /// The version of the schema.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 /// The first half of the key of the advisory lock; the second one is derived from the schema.
 const LOCK: i32 = 0x636c_6173;
@@ -48,6 +48,7 @@ async fn version(pool: &Pool, schema: &str) -> Result<Option<i32>, StoreError> {
 /// and the lock lasts until its end.
 fn migration(schema: &str) -> String {
     let version_1 = include_str!("schema_1.sql").replace("__schema__", schema);
+    let version_3 = include_str!("schema_3.sql").replace("__schema__", schema);
     let version_2 = include_str!("schema_2.sql").replace("__schema__", schema);
     format!(
         "DO $migration$ BEGIN
@@ -59,6 +60,9 @@ fn migration(schema: &str) -> String {
              END IF;
              IF (SELECT max(version) FROM {schema}.claude_agent_store) < 2 THEN
                  {version_2}
+             END IF;
+             IF (SELECT max(version) FROM {schema}.claude_agent_store) < 3 THEN
+                 {version_3}
              END IF;
          END $migration$"
     )

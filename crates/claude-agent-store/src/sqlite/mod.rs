@@ -1,8 +1,8 @@
 //! A store in an SQLite file.
 
-mod approvals;
 pub(crate) mod errors;
 mod jobs;
+mod records;
 mod requests;
 mod schema;
 
@@ -20,9 +20,9 @@ use rusqlite::Connection;
 
 use self::jobs::Jobs;
 use self::requests::{OwnedAppend, OwnedLoad};
-use crate::approvals::Changes;
+use crate::records::Changes;
 
-/// Keeps sessions and [approvals](claude_session_store::approval) in an SQLite file, which any number of processes of
+/// Keeps sessions and [records](claude_session_store::record), such as approvals, in an SQLite file, which any number of processes of
 /// one machine can share.
 ///
 /// An append is synced to disk before it returns. The store has one thread, with a queue of 64 requests;
@@ -30,8 +30,8 @@ use crate::approvals::Changes;
 /// future is dropped before the thread has begun it is not executed. A clone shares the thread, which ends
 /// when all clones are dropped.
 ///
-/// A run that waits for an approval learns of a decision by the same store or a clone of it at once. Decisions of
-/// other processes are looked for every half second, because SQLite has no notifications.
+/// Who waits for a change of a record learns of one by the same store or a clone of it at once. Changes by other processes
+/// are looked for every half second, because SQLite has no notifications.
 ///
 /// The file is created with access for its owner only. It must be on a local file system, because SQLite's
 /// write-ahead log does not work on network file systems. Its companions with the suffixes `-wal` and `-shm`

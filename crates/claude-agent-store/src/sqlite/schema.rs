@@ -12,7 +12,7 @@ use super::SqliteOptions;
 use super::errors::{self, Fault};
 
 /// The version of the schema. Every older one is updated by [`migrate`].
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// Marks a file as a store of this crate, in the header of the database.
 const APPLICATION: i64 = 0x636c_6173;
@@ -77,6 +77,42 @@ const VERSION_2: &str = "
     ) STRICT;
     CREATE INDEX approval_pending ON approval (scope, requested_at_ms, id) WHERE is_pending;
     CREATE INDEX approval_open ON approval (scope, session, requested_at_ms, id) WHERE is_open;
+";
+
+/// Records, since version 3, with the approvals of version 2. A process of an earlier version that has the file open goes
+/// on with transcripts, and its requests for approvals fail: two copies could both be used.
+const VERSION_3: &str = "
+    CREATE TABLE record_owner (
+        scope TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        epoch INTEGER NOT NULL,
+        PRIMARY KEY (scope, owner)
+    ) STRICT;
+    CREATE TABLE record (
+        sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+        scope TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        is_open INTEGER NOT NULL,
+        due_at_ms INTEGER,
+        created_ms INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (scope, kind, id)
+    ) STRICT;
+    CREATE INDEX record_of_owner ON record (scope, owner, kind, sequence);
+    CREATE INDEX record_open_of_owner ON record (scope, owner, kind, sequence) WHERE is_open;
+    CREATE INDEX record_in_scope ON record (scope, kind, sequence);
+    CREATE INDEX record_open_in_scope ON record (scope, kind, sequence) WHERE is_open;
+    CREATE INDEX record_open ON record (kind, sequence) WHERE is_open;
+    CREATE INDEX record_due ON record (kind, due_at_ms) WHERE is_open;
+    INSERT INTO record_owner SELECT scope, session, epoch FROM approval_owner;
+    INSERT INTO record (scope, kind, id, owner, version, is_open, created_ms, body)
+        SELECT scope, 'approval', id, session, version, is_open, requested_at_ms, body
+        FROM approval ORDER BY requested_at_ms, id;
+    DROP TABLE approval;
+    DROP TABLE approval_owner;
 ";
 
 /// Opens the file and updates its schema.
@@ -156,7 +192,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     if !is_new && application != APPLICATION {
         return Err(errors::foreign(path).into());
     }
-    for (number, step) in (1..).zip([VERSION_1, VERSION_2]) {
+    for (number, step) in (1..).zip([VERSION_1, VERSION_2, VERSION_3]) {
         if version < number {
             transaction.execute_batch(step)?;
         }

@@ -11,13 +11,13 @@
 use std::process::ExitCode;
 
 #[cfg(target_os = "linux")]
-mod approvals;
-#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
 mod fixture;
 #[cfg(target_os = "linux")]
 mod pooler;
+#[cfg(target_os = "linux")]
+mod records;
 #[cfg(target_os = "linux")]
 mod store;
 #[cfg(target_os = "linux")]
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let trials = || {
-        let trials = store::trials().into_iter().chain(approvals::trials()).chain(faults::trials());
+        let trials = store::trials().into_iter().chain(records::trials()).chain(faults::trials());
         trials.chain(pooler::trials()).collect()
     };
     if arguments.list {

@@ -7,15 +7,16 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use claude_agent_kit::approval::{ApprovalStore, ApprovalWrite, Approvals, Decision};
-use claude_agent_kit::store::{Append, List, SessionStore};
+use claude_agent_kit::approval::{Approvals, Decision};
+use claude_agent_kit::store::{Append, List, RecordStore, SessionStore};
 use claude_agent_store::PostgresStore;
 use claude_session_store::conformance;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-use super::approvals::approval;
 use super::fixture::{entry, key, options_for, texts, trial, with_server};
+use super::records::approval;
+use super::support::{owner, write};
 use tests_servers::postgres::{self, PASSWORD, Server, USER};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -27,8 +28,8 @@ pub(crate) fn trials() -> Vec<Trial> {
         )
         .with_ignored_flag(is_missing),
         trial(
-            "approvals_conform_behind_a_pooler_in_transaction_mode",
-            approvals_conform_behind_a_pooler_in_transaction_mode,
+            "records_conform_behind_a_pooler_in_transaction_mode",
+            records_conform_behind_a_pooler_in_transaction_mode,
         )
         .with_ignored_flag(is_missing),
         trial(
@@ -103,8 +104,8 @@ async fn store_conforms_behind_a_pooler_in_transaction_mode() {
         .assert();
 }
 
-/// Notifications do not arrive, so that decisions of the other host are found by looking for them.
-async fn approvals_conform_behind_a_pooler_in_transaction_mode() {
+/// Notifications do not arrive, so that changes by the other host are found by looking for them.
+async fn records_conform_behind_a_pooler_in_transaction_mode() {
     let pooler = Pooler::start("transaction").await;
     let url = with_server(|server| server.url_at(pooler.port));
     let hosts = async || {
@@ -112,7 +113,7 @@ async fn approvals_conform_behind_a_pooler_in_transaction_mode() {
         let one = PostgresStore::open_with(options.clone()).await.unwrap();
         [one, PostgresStore::open_with(options).await.unwrap()]
     };
-    conformance::run_approvals(hosts).await.assert();
+    conformance::run_records(hosts).await.assert();
 }
 
 /// In this mode, a transaction of several statements is an error.
@@ -133,10 +134,10 @@ async fn every_request_works_behind_a_pooler_in_statement_mode() {
             store.delete(&key(number), None).await.unwrap();
             assert_eq!(texts(&store, &key(number)).await, [""; 0]);
 
-            let epoch = store.claim_approvals("scope", key(number).session()).await.unwrap();
+            let epoch = store.claim_records(&owner(key(number).session())).await.unwrap();
             assert!(epoch.get() > 0);
             let request = approval(number);
-            store.write_approval(ApprovalWrite::insert(&request)).await.unwrap();
+            write(&store, &request, None).await.unwrap();
             let approvals = Approvals::new("scope", store);
             let decision = Decision::deny("ana@example.com", "no");
             approvals.decide(&request.request.id, decision).await.unwrap();

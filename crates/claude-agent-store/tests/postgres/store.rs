@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use claude_agent_kit::approval::{
-    ApprovalFilter, ApprovalList, ApprovalStore, ApprovalWrite, Approvals, Decision,
-};
+use claude_agent_kit::approval::{Approvals, Decision};
 use claude_agent_kit::store::{
-    Append, Epoch, List, Load, Retention, Sequence, SessionStore, StoreErrorKind, Subpath,
+    Append, Epoch, List, Load, RecordFilter, RecordKind, RecordSelection, RecordStore, Retention,
+    Sequence, SessionStore, StoreErrorKind, Subpath,
 };
 use claude_agent_store::{Encrypted, EncryptionKey, Keyring, PostgresOptions, PostgresStore};
 use claude_session_store::conformance;
 use libtest_mimic::Trial;
 use tokio::task::JoinSet;
 
-use super::approvals::approval;
 use super::fixture::{
     connect, entry, key, kind, new_schema, open, options, texts, trial, wait_for, with_server,
 };
+use super::records::approval;
+use super::support::{list, owner, write};
 use tests_servers::postgres::{PASSWORD, Server};
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -89,7 +89,7 @@ async fn hosts_create_one_schema_at_once() {
     }
 }
 
-fn schema(options: &PostgresOptions) -> String {
+pub(crate) fn schema(options: &PostgresOptions) -> String {
     let shown = format!("{options:?}");
     shown.split("schema: \"").nth(1).unwrap().split('"').next().unwrap().to_owned()
 }
@@ -148,7 +148,7 @@ async fn newer_schema_is_rejected() {
     let error = PostgresStore::open_with(options.clone()).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Rejected);
     assert!(error.to_string().contains("has version 99"), "{error}");
-    set(2).await;
+    set(3).await;
     PostgresStore::open_with(options).await.unwrap();
 }
 
@@ -205,18 +205,18 @@ async fn documented_privileges_are_sufficient() {
     store.list(key(1).project_key(), List::new()).await.unwrap();
     store.subpaths(&key(1)).await.unwrap();
     store.delete(&key(1), None).await.unwrap();
-    let epoch = store.claim_approvals("scope", key(1).session()).await.unwrap();
+    let epoch = store.claim_records(&owner(key(1).session())).await.unwrap();
     let request = approval(1);
-    assert!(store.write_approval(ApprovalWrite::insert(&request).epoch(epoch)).await.unwrap());
+    assert!(write(&store, &request, Some(epoch)).await.unwrap());
     let approvals = Approvals::new("scope", store.clone());
     let decision = Decision::allow("ana@example.com");
     approvals.decide(&request.request.id, decision).await.unwrap();
     store.append(&key(1), Append::new(&[entry("2")])).await.unwrap();
     let retention = Retention::new("scope").sessions(store.clone(), Duration::ZERO);
-    let retention = retention.approvals(store, Duration::ZERO);
+    let retention = retention.records(store, Duration::ZERO);
     let report = retention.run().await.into_result().unwrap();
     // The decision is deleted with its session.
-    assert_eq!((report.sessions, report.approvals), (1, 1));
+    assert_eq!((report.sessions, report.records), (1, 1));
     // The role cannot create anything.
     assert_eq!(
         kind(PostgresStore::open_with(agent.clone().schema(new_schema())).await),
@@ -262,12 +262,12 @@ async fn lists_and_pages_are_read_by_index() {
              SELECT id, '' FROM {schema}.session;
          INSERT INTO {schema}.entry (session, sequence, transcript, entry_id, text)
              SELECT id % 100, id, id % 100, id, '1' FROM {schema}.session;
-         INSERT INTO {schema}.approval_owner (scope, session) SELECT 'scope', session FROM {schema}.session;
-         INSERT INTO {schema}.approval
-             SELECT 'scope', 'x' || n, n % 100, n % 50, n % 3 = 0, n % 2 = 0, 1, '', '{{}}'
+         INSERT INTO {schema}.record_owner (scope, owner) SELECT 'scope', session FROM {schema}.session;
+         INSERT INTO {schema}.record (scope, kind, id, owner, version, is_open, due_at_ms, created_ms, request, body)
+             SELECT 'scope', 'approval', 'x' || n, n % 100, 1, n % 2 = 0, n + 4e12, n, '', '{{}}'
              FROM generate_series(1, 20000) n;
-         ANALYZE {schema}.session, {schema}.transcript, {schema}.entry, {schema}.approval_owner,
-             {schema}.approval"
+         ANALYZE {schema}.session, {schema}.transcript, {schema}.entry, {schema}.record_owner,
+             {schema}.record"
     );
     client.batch_execute(&fill).await.unwrap();
     drop(client);
@@ -283,20 +283,41 @@ async fn lists_and_pages_are_read_by_index() {
         }
         store.subpaths(&key).await.unwrap();
         store.delete(&key, None).await.unwrap();
-        let epoch = store.claim_approvals("other", key.session()).await.unwrap();
-        let request = approval(number);
-        store.write_approval(ApprovalWrite::insert(&request)).await.unwrap();
-        let late = store.write_approval(ApprovalWrite::update(&request).epoch(epoch)).await;
-        assert_eq!(kind(late), StoreErrorKind::Superseded);
-        let id = &request.request.id;
-        for filter in
-            [ApprovalFilter::Id(id), ApprovalFilter::OpenOf(key.session()), ApprovalFilter::Pending]
-        {
-            store.list_approvals(ApprovalList::new("other", filter)).await.unwrap();
-        }
+        use_records(&store, number).await;
     }
     drop(store);
     assert_eq!(scans_of(&schema).await, before);
+}
+
+/// Sends each request for records once.
+async fn use_records(store: &PostgresStore, number: u32) {
+    let request = approval(number);
+    let owner = owner(&request.request.session_id);
+    let epoch = store.claim_records(&owner).await.unwrap();
+    write(store, &request, None).await.unwrap();
+    let earlier = Some(Epoch::new(epoch.get() - 1));
+    assert_eq!(kind(write(store, &request, earlier).await), StoreErrorKind::Superseded);
+    let id = request.request.id.as_str();
+    for filter in [
+        RecordFilter::Id { scope: "scope", id },
+        RecordFilter::Of(&owner),
+        RecordFilter::OpenOf(&owner),
+        RecordFilter::In("scope"),
+        RecordFilter::OpenIn("scope"),
+        RecordFilter::Open,
+        RecordFilter::Due,
+    ] {
+        list(store, filter).await.unwrap();
+    }
+    let selections = [
+        RecordSelection::OpenOf(&owner),
+        RecordSelection::Of(&owner),
+        RecordSelection::ClosedBefore { scope: "other", time_ms: 9 },
+        RecordSelection::In("other"),
+    ];
+    for selection in selections {
+        store.delete_records(selection, Some(RecordKind::Approval), 10).await.unwrap();
+    }
 }
 
 /// Returns how often each table was read as a whole, after all connections that use the schema have ended:

@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "not every test uses every function")]
 
+use claude_agent_kit::SessionId;
+use claude_agent_kit::approval::Approval;
 use claude_agent_kit::store::{
-    Load, NewEntry, SessionKey, SessionStore, StoreError, StoreErrorKind,
+    Epoch, Load, NewEntry, OwnerKey, RecordFilter, RecordKind, RecordList, RecordPage, RecordStore,
+    RecordWrite, SessionKey, SessionStore, StoreError, StoreErrorKind,
 };
 
 pub(crate) fn key(number: u32) -> SessionKey {
@@ -34,4 +37,31 @@ pub(crate) async fn texts(store: &dyn SessionStore, key: &SessionKey) -> Vec<Str
 #[track_caller]
 pub(crate) fn kind<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreErrorKind {
     result.unwrap_err().kind()
+}
+
+/// Returns the owner of the approvals of a session.
+pub(crate) fn owner(session: &SessionId) -> OwnerKey {
+    OwnerKey::session("scope", session).unwrap()
+}
+
+/// Writes an approval that is new, or replaces the version before it; with an epoch, as its session.
+pub(crate) async fn write(
+    store: &dyn RecordStore,
+    approval: &Approval,
+    epoch: Option<Epoch>,
+) -> Result<bool, StoreError> {
+    let change = [approval.to_change().unwrap()];
+    let request = &approval.request;
+    let owner = OwnerKey::session(&request.scope, &request.session_id).unwrap();
+    let mut write = RecordWrite::new(&change);
+    write.fence = epoch.map(|epoch| (&owner, epoch));
+    store.write_records(write).await
+}
+
+/// Lists the records of approvals.
+pub(crate) async fn list(
+    store: &dyn RecordStore,
+    filter: RecordFilter<'_>,
+) -> Result<RecordPage, StoreError> {
+    store.list_records(RecordList::new(RecordKind::Approval, filter)).await
 }

@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for ApprovalStatus {
 }
 
 /// A request for approval, its state and its decision: the record that an
-/// [`ApprovalStore`](super::ApprovalStore) keeps.
+/// [`RecordStore`](crate::record::RecordStore) keeps.
 ///
 /// Serializes as one JSON object; fields without a value are left out.
 #[derive(Clone, Debug, PartialEq)]

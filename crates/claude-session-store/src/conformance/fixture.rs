@@ -38,13 +38,14 @@ macro_rules! ensure {
 pub(super) use ensure;
 
 /// Fails the check unless both values are equal.
-pub(super) fn expect<T: PartialEq<U> + Debug, U: Debug>(
+pub(super) fn expect<T: PartialEq<U> + Debug + ?Sized, U: Debug + ?Sized>(
     what: &str,
     found: &T,
     expected: &U,
 ) -> Outcome {
-    let shown = |value: &dyn Debug| format!("{value:?}").chars().take(400).collect::<String>();
-    ensure!(found == expected, "{what}: expected {}, found {}", shown(expected), shown(found));
+    let shown = |value: String| value.chars().take(400).collect::<String>();
+    let values = || (shown(format!("{expected:?}")), shown(format!("{found:?}")));
+    ensure!(found == expected, "{what}: expected {}, found {}", values().0, values().1);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! The checks that every [`SessionStore`] and every [`ApprovalStore`] must pass.
+//! The checks that every [`SessionStore`] and every [`RecordStore`] must pass.
 //!
-//! Call [`run`] in a test of your own store, and [`run_approvals`] if it stores approvals. Every check gets a new
+//! Call [`run`] in a test of your own store, and [`run_records`] if it stores records. Every check gets a new
 //! store:
 //!
 //! ```
@@ -15,7 +15,7 @@
 //!         let store = MemoryStore::new();
 //!         [store.clone(), store]
 //!     };
-//!     conformance::run_approvals(hosts).await.assert();
+//!     conformance::run_records(hosts).await.assert();
 //! }
 //! ```
 //!
@@ -40,10 +40,9 @@
 //! | 14: summaries | `summaries_are_kept_per_session` |
 //!
 //! The other checks cover deduplication, concurrency, fencing, large batches, unusual keys, all of Unicode,
-//! failed appends, clocks, paging, summaries and retention. Those of approvals cover versions, fencing, concurrency,
-//! lists, unusual keys, all of Unicode, clocks, waiting and retention.
+//! failed appends, clocks, paging, summaries and retention. Those of records cover versions, writes of several records, fencing,
+//! concurrency, lists, unusual keys, all of Unicode, clocks, waiting and deletion.
 
-mod approvals;
 mod basics;
 mod concurrency;
 mod content;
@@ -54,6 +53,7 @@ mod fixture;
 mod keys;
 mod listing;
 mod paging;
+mod records;
 mod report;
 mod summaries;
 
@@ -63,7 +63,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::SessionStore;
-use crate::approval::ApprovalStore;
+use crate::record::RecordStore;
 
 use self::fixture::{Failure, Fixture, Outcome};
 pub use self::report::{CheckReport, Report};
@@ -210,7 +210,7 @@ pub async fn run<S: SessionStore>(make: impl AsyncFn() -> S) -> Report {
     Report { checks }
 }
 
-/// Runs every check of approvals and returns the results. `hosts` creates a store and returns two handles of it,
+/// Runs every check of records and returns the results. `hosts` creates a store and returns two handles of it,
 /// as two hosts would open it.
 ///
 /// A check has failed if it panics, or if it has no result after five minutes. A multi-threaded runtime finds
@@ -218,11 +218,11 @@ pub async fn run<S: SessionStore>(make: impl AsyncFn() -> S) -> Report {
 ///
 /// # Panics
 /// Panics outside of a Tokio runtime with time enabled.
-pub async fn run_approvals<S: ApprovalStore>(hosts: impl AsyncFn() -> [S; 2]) -> Report {
-    let mut checks = Vec::with_capacity(approvals::CHECKS.len());
-    for check in approvals::CHECKS {
-        let hosts = hosts().await.map(|store| Arc::new(store) as Arc<dyn ApprovalStore>);
-        checks.push(check.report(approvals::Fixture::new(hosts)).await);
+pub async fn run_records<S: RecordStore>(hosts: impl AsyncFn() -> [S; 2]) -> Report {
+    let mut checks = Vec::with_capacity(records::CHECKS.len());
+    for check in records::CHECKS {
+        let hosts = hosts().await.map(|store| Arc::new(store) as Arc<dyn RecordStore>);
+        checks.push(check.report(records::Fixture::new(hosts)).await);
     }
     Report { checks }
 }
@@ -250,7 +250,7 @@ mod tests {
     fn every_check_has_its_own_name() {
         let names = CHECKS.iter().map(|check| check.name);
         let names: Vec<&str> =
-            names.chain(approvals::CHECKS.iter().map(|check| check.name)).collect();
+            names.chain(records::CHECKS.iter().map(|check| check.name)).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod faulty_approval_stores;
+mod faulty_record_stores;
 mod faulty_stores;
 mod fence_gap;
 mod memory;

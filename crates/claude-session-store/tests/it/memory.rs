@@ -8,10 +8,10 @@ async fn memory_store_conforms() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn approvals_in_memory_conform() {
+async fn records_in_memory_conform() {
     let hosts = async || {
         let store = MemoryStore::new();
         [store.clone(), store]
     };
-    conformance::run_approvals(hosts).await.assert();
+    conformance::run_records(hosts).await.assert();
 }
