@@ -31,6 +31,13 @@ fn faults_of_postgres_and_hosts_lose_nothing_acknowledged() {
 }
 
 #[test]
+fn faults_of_postgres_and_hosts_lose_no_acknowledged_change_of_a_record() {
+    if !postgres::is_skipped() {
+        play(ServerKind::PostgresRecords, &prove::RECORDS);
+    }
+}
+
+#[test]
 fn faults_of_s3_and_hosts_lose_nothing_acknowledged() {
     if !s3::is_skipped() {
         play(ServerKind::S3, &prove::S3);

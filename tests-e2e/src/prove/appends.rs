@@ -11,17 +11,17 @@ use claude_agent_kit::store::{
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub(super) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const SESSIONS: usize = 2;
+pub(super) const SESSIONS: usize = 2;
 /// The writers of all sessions.
 pub(super) const WRITERS: usize = 6;
 /// The batches of a writer.
 pub(super) const BATCHES: usize = 40;
 /// A stalled request is given up and repeated.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longer than any fault lasts.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// The number of batches of each writer.
 pub(super) type Counts = [usize; WRITERS];
@@ -102,7 +102,7 @@ pub(super) fn task(store: &str, scope: &str, filler: usize, acknowledged: &Count
 }
 
 #[expect(clippy::print_stdout, reason = "the test reads stdout")]
-fn print(event: Event) -> std::io::Result<()> {
+pub(super) fn print(event: Event) -> std::io::Result<()> {
     // In one write, also if the host is killed meanwhile.
     println!("{}", event.to_line());
     std::io::stdout().flush()

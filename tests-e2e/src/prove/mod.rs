@@ -13,6 +13,8 @@ mod load;
 #[cfg(unix)]
 pub mod lost_sessions;
 #[cfg(target_os = "linux")]
+pub mod record_writes;
+#[cfg(target_os = "linux")]
 pub mod server_faults;
 pub mod stores;
 pub mod two_hosts;
@@ -48,6 +50,14 @@ pub const POSTGRES: Area = Area {
     repetitions: 200,
 };
 
+/// Faults of PostgreSQL and its hosts while they write records, played by `server_faults`.
+pub const RECORDS: Area = Area {
+    name: "records",
+    claim: "if PostgreSQL or a host is killed during writes of records, or their connections stall, no acknowledged change is \
+            lost, none is made twice, each write is complete or absent, and no earlier owner changes anything",
+    repetitions: 200,
+};
+
 /// Faults of an S3 server and its hosts, played by `server_faults`.
 pub const S3: Area = Area {
     name: "s3",
@@ -64,12 +74,13 @@ pub const LOST_SESSIONS: Area = Area {
 };
 
 /// Every area.
-pub const AREAS: [Area; 11] = [
+pub const AREAS: [Area; 12] = [
     deferred::AREA,
     stores::AREA,
     killed_hosts::SQLITE,
     killed_hosts::POSTGRES,
     POSTGRES,
+    RECORDS,
     S3,
     approvals::AREA,
     approval_seeds::AREA,

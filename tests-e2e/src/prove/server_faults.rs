@@ -1,28 +1,54 @@
-//! Kills database servers and hosts in the middle of appends, and stalls their connections.
+//! Kills database servers and hosts in the middle of appends and writes of records, and stalls their connections.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use claude_agent_store::PostgresStore;
 use tests_servers::{Proxy, postgres, s3};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use super::appends::{self, BATCHES, Counts, Event, WRITERS};
+use super::record_writes;
 use crate::simulation::rng::Rng;
 
 /// Longer than anything takes that does not hang.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The kind of the server.
+/// The kind of the server, and what its hosts write.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum ServerKind {
-    /// PostgreSQL.
+    /// PostgreSQL, with transcripts.
     Postgres,
-    /// SeaweedFS.
+    /// PostgreSQL, with records.
+    PostgresRecords,
+    /// SeaweedFS, with transcripts.
     S3,
+}
+
+impl ServerKind {
+    /// Returns the command of the program `host`.
+    fn command(self) -> &'static str {
+        match self {
+            Self::Postgres | Self::S3 => "store-appends",
+            Self::PostgresRecords => "record-writes",
+        }
+    }
+
+    /// Returns what is stored of each writer.
+    async fn counts(self, url: &str, scope: &str) -> appends::Outcome<Counts> {
+        match self {
+            Self::Postgres | Self::S3 => {
+                appends::counts(&*super::open_store(url).await?, scope).await
+            }
+            Self::PostgresRecords => {
+                record_writes::counts(&PostgresStore::open(url).await?, scope).await
+            }
+        }
+    }
 }
 
 enum Server {
@@ -33,7 +59,9 @@ enum Server {
 impl Server {
     fn start(kind: ServerKind) -> Result<Self, String> {
         Ok(match kind {
-            ServerKind::Postgres => Self::Postgres(postgres::Server::start()?),
+            ServerKind::Postgres | ServerKind::PostgresRecords => {
+                Self::Postgres(postgres::Server::start()?)
+            }
             ServerKind::S3 => Self::S3(s3::Server::start()?),
         })
     }
@@ -87,11 +115,11 @@ pub struct Played {
     pub killed_hosts: usize,
     /// How often all connections of a host were stalled.
     pub stalls: usize,
-    /// Appends that were acknowledged.
+    /// Writes that were acknowledged.
     pub acknowledged: usize,
-    /// Appends that failed, so that their effect was unknown, and were repeated.
+    /// Writes that failed, so that their effect was unknown, and were repeated.
     pub failed: usize,
-    /// Appends of an earlier attempt or an earlier host that had been stored without being acknowledged.
+    /// Writes of an earlier attempt or an earlier host that had been stored without being acknowledged.
     pub found: usize,
 }
 
@@ -111,7 +139,7 @@ impl std::fmt::Display for Played {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} servers and {} hosts killed, {} stalls, {} appends acknowledged, {} failed and repeated, \
+            "{} servers and {} hosts killed, {} stalls, {} writes acknowledged, {} failed and repeated, \
              {} found stored without having been acknowledged",
             self.killed_servers,
             self.killed_hosts,
@@ -138,7 +166,7 @@ pub fn play(
     let mut total = Played::default();
     for seed in 0..runs {
         let played = runtime.block_on(async {
-            let mut run = Run::start(&mut server, host, seed as u64).await?;
+            let mut run = Run::start(kind, &mut server, host, seed as u64).await?;
             run.play().await.map(|()| run.played)
         });
         total.add(&played.map_err(|violation| format!("seed {seed}: {violation}"))?);
@@ -185,6 +213,7 @@ struct Host {
 }
 
 struct Run<'a> {
+    kind: ServerKind,
     server: &'a mut Server,
     program: &'a Path,
     scope: String,
@@ -197,11 +226,16 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    async fn start(server: &'a mut Server, program: &'a Path, seed: u64) -> Result<Self, String> {
+    async fn start(
+        kind: ServerKind,
+        server: &'a mut Server,
+        program: &'a Path,
+        seed: u64,
+    ) -> Result<Self, String> {
         let (scope, acknowledged) = (format!("seed-{seed}"), [0; WRITERS]);
-        let host = Host::start(server, program, &scope, &acknowledged).await?;
+        let host = Host::start(kind, server, program, &scope, &acknowledged).await?;
         let (rng, played, earlier) = (Rng::new(seed), Played::default(), Vec::new());
-        Ok(Self { server, program, scope, rng, host, earlier, acknowledged, played })
+        Ok(Self { kind, server, program, scope, rng, host, earlier, acknowledged, played })
     }
 
     async fn play(&mut self) -> Result<(), String> {
@@ -223,9 +257,8 @@ impl<'a> Run<'a> {
         if !status.success() {
             return Err(format!("a host failed: {status}"));
         }
-        let store = super::open_store(&self.server.url(self.server.port())).await;
-        let store = store.map_err(|error| error.to_string())?;
-        let counts = appends::counts(&*store, &self.scope).await;
+        let url = self.server.url(self.server.port());
+        let counts = self.kind.counts(&url, &self.scope).await;
         match counts.map_err(|violation| violation.to_string())? {
             counts if counts == [BATCHES; WRITERS] => Ok(()),
             counts => Err(format!("the numbers of stored batches are {counts:?}")),
@@ -319,7 +352,9 @@ impl<'a> Run<'a> {
         while let Some(event) = self.host.next().await? {
             self.observe(event)?;
         }
-        let next = Host::start(self.server, self.program, &self.scope, &self.acknowledged).await?;
+        let next =
+            Host::start(self.kind, self.server, self.program, &self.scope, &self.acknowledged)
+                .await?;
         self.earlier.push(std::mem::replace(&mut self.host, next).proxy);
         self.played.killed_hosts += 1;
         Ok(())
@@ -328,6 +363,7 @@ impl<'a> Run<'a> {
 
 impl Host {
     async fn start(
+        kind: ServerKind,
         server: &Server,
         program: &Path,
         scope: &str,
@@ -336,7 +372,7 @@ impl Host {
         let proxy = Proxy::start(server.port()).await.map_err(|error| error.to_string())?;
         let task = appends::task(&server.url(proxy.port()), scope, server.filler(), acknowledged);
         let mut process = Command::new(program)
-            .args(["store-appends", &task])
+            .args([kind.command(), &task])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

@@ -48,6 +48,8 @@ fn main() -> ExitCode {
         ["approval-run", task] => approvals::run(task),
         #[cfg(target_os = "linux")]
         ["store-appends", task] => stores::appends(task),
+        #[cfg(target_os = "linux")]
+        ["record-writes", task] => stores::record_writes(task),
         ["soak", seconds, sim] => soak::run(seconds, sim),
         other => Err(format!("unknown command: {other:?}").into()),
     };

@@ -8,9 +8,9 @@ use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::store::StoreOptions;
 use claude_agent_kit::{Conversation, ErrorKind, Options, Session};
 use serde_json::Value;
-#[cfg(target_os = "linux")]
-use tests_e2e::prove::appends;
 use tests_e2e::prove::open_store;
+#[cfg(target_os = "linux")]
+use tests_e2e::prove::{appends, record_writes};
 
 use crate::Outcome;
 
@@ -56,6 +56,13 @@ fn unix_ms() -> Result<u128, Box<dyn Error>> {
 #[cfg(target_os = "linux")]
 pub(crate) fn appends(task: &str) -> Outcome {
     let outcome = tokio::runtime::Runtime::new()?.block_on(appends::run_host(task));
+    outcome.map_err(|error| -> Box<dyn Error> { error })
+}
+
+/// Writes records, and prints which writes are acknowledged.
+#[cfg(target_os = "linux")]
+pub(crate) fn record_writes(task: &str) -> Outcome {
+    let outcome = tokio::runtime::Runtime::new()?.block_on(record_writes::run_host(task));
     outcome.map_err(|error| -> Box<dyn Error> { error })
 }
 

@@ -41,6 +41,8 @@ pub(crate) fn run(names: &[String]) -> Outcome {
             #[cfg(target_os = "linux")]
             "postgres" => prove_server(area, ServerKind::Postgres)?,
             #[cfg(target_os = "linux")]
+            "records" => prove_server(area, ServerKind::PostgresRecords)?,
+            #[cfg(target_os = "linux")]
             "s3" => prove_server(area, ServerKind::S3)?,
             _ => runtime.block_on(prove(area))?,
         };
