@@ -7,6 +7,7 @@ use claude_session_store::approval::{
     Approval, ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalSelection,
     ApprovalStore, ApprovalWrite, Change, Decision, Refusal, UnreadableApproval,
 };
+use claude_wire::visible::visible_message;
 use tokio::time::Instant;
 
 use crate::history::time;
@@ -344,7 +345,8 @@ impl RefusedDecision {
 impl fmt::Display for RefusedDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let request = &self.approval.request;
-        write!(f, "approval {} ({:?}): {}", request.id, request.tool_name, self.refusal)?;
+        let text = format!("approval {} ({:?}): {}", request.id, request.tool_name, self.refusal);
+        visible_message(&text).fmt(f)?;
         if self.refusal != Refusal::Expired {
             return Ok(());
         }

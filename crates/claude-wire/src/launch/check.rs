@@ -7,6 +7,7 @@ use super::settings::{SYSTEM_PROMPT_BOUNDARY, Settings, SettingsSource, SystemPr
 use super::thinking::Mode;
 use super::{Form, Needs, contradictions, print_mode, values};
 use crate::json::Json;
+use crate::visible::visible_message;
 
 /// An invalid option or a contradiction of options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +28,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.options.is_empty() {
-            return f.write_str(&self.reason);
+        if !self.options.is_empty() {
+            write!(f, "{}: ", self.options.join(" and "))?;
         }
-        write!(f, "{}: {}", self.options.join(" and "), self.reason)
+        visible_message(&self.reason).fmt(f)
     }
 }
 
