@@ -41,7 +41,8 @@ use crate::hook::HookResponse;
 use crate::hook::input::PreToolUseInput;
 use crate::lock::lock;
 use crate::permission::Permission;
-use crate::store::upload::{APPROVAL_STORE, limited_in};
+use crate::store::StoreName;
+use crate::store::upload::limited_in;
 use crate::store::{Epoch, SessionClaim, StoreError, StoreErrorKind};
 use crate::warning::Warning;
 use claude_session_store::approval::{
@@ -345,7 +346,12 @@ impl Gate {
                 let is_retry = unsent.entry.is_some();
                 unsent.entry = Some((call.tool_use.clone(), id.clone()));
                 let write = ApprovalWrite::update(&changed).epoch(epoch);
-                match limited_in(APPROVAL_STORE, self.store().write_approval(write)).await {
+                match limited_in(
+                    StoreName::Approvals(self.store()),
+                    self.store().write_approval(write),
+                )
+                .await
+                {
                     Ok(true) => {}
                     Ok(false) => {
                         tokio::time::sleep(CONFLICT_DELAY).await;

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use crate::history::time;
 use crate::id::SessionId;
 use crate::store::StoreError;
+use crate::store::StoreName;
 use crate::store::pages::Bounds;
-use crate::store::upload::{APPROVAL_STORE, limited_in};
+use crate::store::upload::limited_in;
 
 /// How many approvals are deleted with one request.
 const DELETED_TOGETHER: usize = 1_000;
@@ -137,7 +138,7 @@ impl Approvals {
 
     /// Lists approvals, and rejects those that were not requested: a decision applies to its own request only.
     async fn list(&self, list: ApprovalList<'_>) -> Result<ApprovalPage, StoreError> {
-        let page = limited_in(APPROVAL_STORE, self.store.list_approvals(list)).await?;
+        let page = limited_in(self.store_name(), self.store.list_approvals(list)).await?;
         match page.approvals.iter().find(|approval| !list.contains(approval)) {
             Some(foreign) => Err(StoreError::unrequested_approval(&foreign.request.id)),
             None => Ok(page),
@@ -199,10 +200,14 @@ impl Approvals {
         Err(StoreError::never_written(id).into())
     }
 
+    pub(crate) fn store_name(&self) -> StoreName<'_> {
+        StoreName::Approvals(&*self.store)
+    }
+
     /// Stores the next version of an approval, and returns whether the stored one was the version before it.
     async fn write(&self, changed: &Approval) -> Result<bool, StoreError> {
         let write = self.store.write_approval(ApprovalWrite::update(changed));
-        limited_in(APPROVAL_STORE, write).await
+        limited_in(self.store_name(), write).await
     }
 
     /// Records that no run waits for the decisions about the calls of a session, and returns the number of approvals
@@ -236,7 +241,7 @@ impl Approvals {
         let mut count: u64 = 0;
         loop {
             let request = self.store.delete_approvals(&self.scope, selection, DELETED_TOGETHER);
-            let deleted = limited_in(APPROVAL_STORE, request).await?;
+            let deleted = limited_in(self.store_name(), request).await?;
             count = count.saturating_add(deleted);
             if deleted < DELETED_TOGETHER as u64 {
                 return Ok(count);

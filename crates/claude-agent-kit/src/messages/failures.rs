@@ -33,6 +33,9 @@ fn evidence(stderr: &str) -> Evidence {
         cli_version: Some(CliVersion::new(2, 1, 325)),
         cli_path: Some(PathBuf::from("/opt/claude")),
         cwd: Some(PathBuf::from("/home/me")),
+        command: Some(
+            "/opt/claude --output-format stream-json --model=opus --settings=…".to_owned(),
+        ),
         ..Evidence::default()
     }
 }
@@ -162,7 +165,10 @@ fn failures_by_exit(messages: &mut Messages) {
     let cause = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     let session_id = Some("00000000-0000-4000-8000-000000000001".into());
     messages.error(&failure(&cause, &Evidence { session_id, ..evidence("last line of stderr\n") }));
-    messages.error(&failure(&RunFailure::ExitedDuringInit(Exit::Code(1)), &evidence("")));
+    let exited = RunFailure::ExitedDuringInit(Exit::Code(1));
+    messages.error(&failure(&exited, &evidence("")));
+    // A transport started it.
+    messages.error(&failure(&exited, &Evidence { command: None, ..evidence("") }));
 }
 
 fn failures_by_stderr(messages: &mut Messages) {

@@ -42,6 +42,10 @@ impl<S> Encrypted<S> {
 }
 
 impl<S: ApprovalStore> ApprovalStore for Encrypted<S> {
+    fn approvals_location(&self) -> Option<String> {
+        self.inner.approvals_location()
+    }
+
     fn claim_approvals<'a>(
         &'a self,
         scope: &'a str,

@@ -1,5 +1,6 @@
 //! Approvals in the same schema.
 
+use claude_session_store::SessionStore as _;
 use claude_session_store::approval::{
     ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalSelection, ApprovalStore,
     ApprovalWrite, Change,
@@ -183,6 +184,10 @@ impl PostgresStore {
 }
 
 impl ApprovalStore for PostgresStore {
+    fn approvals_location(&self) -> Option<String> {
+        self.location()
+    }
+
     fn claim_approvals<'a>(
         &'a self,
         scope: &'a str,

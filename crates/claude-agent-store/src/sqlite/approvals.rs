@@ -1,5 +1,6 @@
 //! Approvals in the same file.
 
+use claude_session_store::SessionStore as _;
 use claude_session_store::approval::{
     ApprovalFilter, ApprovalId, ApprovalList, ApprovalPage, ApprovalPosition, ApprovalSelection,
     ApprovalStore, ApprovalWrite, Change,
@@ -15,6 +16,10 @@ use crate::approvals::{self, Columns, POLL_INTERVAL};
 use crate::sql::{from_sql, to_sql};
 
 impl ApprovalStore for SqliteStore {
+    fn approvals_location(&self) -> Option<String> {
+        self.location()
+    }
+
     fn claim_approvals<'a>(
         &'a self,
         scope: &'a str,

@@ -29,6 +29,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 ///
 /// The module `conformance` (a feature) checks all rules.
 pub trait ApprovalStore: Send + Sync + 'static {
+    /// Returns where the store keeps its approvals, for errors: a path or a server, such as `SQLite "/srv/sessions.db"`,
+    /// without credentials. The default implementation returns `None`, and errors say "the approval store".
+    fn approvals_location(&self) -> Option<String> {
+        None
+    }
+
     /// Takes ownership of the approvals of a session and returns its new epoch, which is greater than all
     /// earlier ones. The last claimer wins.
     ///
@@ -326,6 +332,10 @@ impl UnreadableApproval {
 
 /// A shared store is a store.
 impl<S: ApprovalStore + ?Sized> ApprovalStore for Arc<S> {
+    fn approvals_location(&self) -> Option<String> {
+        (**self).approvals_location()
+    }
+
     fn claim_approvals<'a>(
         &'a self,
         scope: &'a str,
