@@ -113,6 +113,8 @@ fn starting_the_cli(messages: &mut Messages) {
     messages.error(&driver::connect::transport_failed(io::Error::other("connection refused")));
     messages.error(&driver::require_runtime().unwrap_err());
     messages.error(&driver::incomplete_runtime("timers"));
+    let no_io = io::Error::other(crate::transport::NoIo);
+    messages.error(&spawn_failed(&no_io, &program, None));
 }
 
 fn failures_by_kind(messages: &mut Messages) {
