@@ -12,8 +12,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[allow(dead_code, reason = "a module of other tests")]
+#[path = "../../crates/claude-wire/tests/it/transcript_shapes.rs"]
+mod shapes;
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
+
+/// The size of a crafted transcript in the corpus: about twenty entries.
+const SHAPE_BYTES: usize = 2_000;
 
 /// The number of mutations per file.
 const MUTATIONS: u64 = 60;
@@ -42,6 +48,33 @@ fn every_fuzz_target_passes_on_its_corpus() {
             assert!(tried.is_ok(), "{target} fails on {}", file.display());
         }
     }
+}
+
+/// `UPDATE_EXPECT=1 cargo test -p tests-e2e --test fuzz` writes them.
+#[test]
+fn crafted_transcripts_are_in_the_corpus() {
+    let folder = fuzz_directory("corpus/transcript");
+    let mut expected = Vec::new();
+    for (name, make) in shapes::CRAFTED {
+        let name = name
+            .replace(' ', "_")
+            .replace(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_', "");
+        let path = folder.join(format!("shape_{name}"));
+        // Lines of up to 16 KiB, in chunks of 64 bytes.
+        let data = [&[0xff, 0x3f], &*make(SHAPE_BYTES)].concat();
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            fs::write(&path, &data).unwrap();
+        }
+        let stored = fs::read(&path).unwrap_or_default();
+        assert!(stored == data, "{} is not current; help: set UPDATE_EXPECT=1", path.display());
+        expected.push(path);
+    }
+    let is_shape =
+        |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("shape_");
+    let mut found: Vec<PathBuf> = files(&folder).into_iter().filter(is_shape).collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn print(accumulator: &mut Accumulator, item: &Item) -> Outcome<()> {
 /// Simulates a model that repeats the prompt, slowly enough to be interrupted.
 fn script() -> Script {
     Script::respond_with(|request: &ApiRequest| {
-        let heard = request.last_prompt().unwrap_or_default();
+        let heard = request.last_user_prompt().unwrap_or_default();
         Reply::text(format!("You said: {}", heard.trim()))
             .deltas_of(4)
             .pause_between(std::time::Duration::from_millis(20))

@@ -32,7 +32,7 @@ async fn main() -> claude_agent_kit::Result<()> {
 
 fn script() -> Script {
     Script::respond_with(|request: &ApiRequest| {
-        if request.last_prompt().is_some_and(|prompt| prompt.contains("Count")) {
+        if request.last_user_prompt().is_some_and(|prompt| prompt.contains("Count")) {
             Reply::text("1, 2, 3, ").hold()
         } else {
             Reply::text(format!("I am {}.", request.model()))

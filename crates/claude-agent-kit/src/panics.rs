@@ -4,9 +4,15 @@
 //! host's executor and can panic as well.
 
 use std::any::Any;
+use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::task::Waker;
+use std::pin::pin;
+use std::task::{Poll, Waker};
+
+/// Why a callback failed that panicked. The message of the panic may contain inputs of tools, and the CLI passes the
+/// reason on to the model, so it is left to the panic hook of the process.
+pub(crate) const CALLBACK_PANICKED: &str = "the callback panicked";
 
 /// Host code panicked. The payload was dropped.
 #[derive(Debug)]
@@ -17,6 +23,16 @@ pub(crate) struct Panicked;
 /// State that the call left half-changed belongs to the host.
 pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(drop_payload)
+}
+
+/// Returns the output of a future of the host, or `None` if it panics.
+pub(crate) async fn caught<F: Future>(future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(move |context| match catch(|| future.as_mut().poll(context)) {
+        Ok(polled) => polled.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
 }
 
 fn drop_payload(payload: Box<dyn Any + Send>) -> Panicked {

@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::diagnose::{TEXT_BYTES, describe_exit};
 use crate::mask::Mask;
+use crate::panics::CALLBACK_PANICKED;
 use claude_session_store::json_object::JsonObject;
 use claude_wire::visible::visible_message;
 
@@ -316,7 +317,11 @@ fn of_callback(warning: RunWarning) -> Warning {
     let (code, message) = match warning {
         RunWarning::CallbackFailed { request, reason, response } => (
             WarningCode::CallbackFailed,
-            format!("the callback failed ({request}): {reason}; {}", outcome(response)),
+            format!(
+                "the callback failed ({request}): {reason}; {}{}",
+                outcome(response),
+                help(&reason)
+            ),
         ),
         RunWarning::CallbackTimedOut { request, timeout, response } => (
             WarningCode::CallbackTimedOut,
@@ -340,6 +345,15 @@ fn of_callback(warning: RunWarning) -> Warning {
         other => return Warning::of(other),
     };
     Warning::new(code, message)
+}
+
+/// Returns what to do about a failure of a callback.
+fn help(reason: &str) -> &'static str {
+    if reason == CALLBACK_PANICKED {
+        "; help: the panic message is in the stderr of this process"
+    } else {
+        ""
+    }
 }
 
 const STDOUT_HELD_OPEN: &str = "the CLI exited, but another process holds its stdout open; stdout was \

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::fs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use claude_agent_kit::approval::{Approval, Approvals};
@@ -63,6 +64,17 @@ async fn place(
 async fn encrypted_store_conforms() {
     let make = async || Encrypted::new(MemoryStore::new(), keyring(1));
     conformance::run(make).await.assert();
+}
+
+#[tokio::test]
+async fn encrypted_store_is_located_where_its_entries_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sessions.db");
+    let store = Arc::new(Encrypted::new(SqliteStore::open(&path).await.unwrap(), keyring(1)));
+    let location = format!("SQLite \"{}\"", path.display());
+    assert_eq!(store.location().unwrap(), location);
+    assert_eq!(store.records_location().unwrap(), location);
+    assert_eq!(Encrypted::new(MemoryStore::new(), keyring(1)).location(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,6 +25,12 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 ///
 /// The module `conformance` (a feature) checks all rules.
 pub trait SessionStore: Send + Sync + 'static {
+    /// Returns where the store keeps its sessions, for errors: a path or a server, such as `SQLite "/srv/sessions.db"`,
+    /// without credentials. The default implementation returns `None`, and errors say "the session store".
+    fn location(&self) -> Option<String> {
+        None
+    }
+
     /// Takes ownership of a session and returns its new epoch, which is greater than all earlier ones.
     ///
     /// The last claimer wins. The claim is atomic: of two concurrent ones, each gets its own epoch. A session
@@ -142,6 +148,10 @@ pub trait SessionStore: Send + Sync + 'static {
 
 /// A shared store is a store.
 impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
+    fn location(&self) -> Option<String> {
+        (**self).location()
+    }
+
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         (**self).claim(key)
     }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::visible::visible_message;
+
 /// The reason why a text could not be decoded. The message contains the field and the position.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DecodeError {
@@ -44,7 +46,7 @@ pub(crate) fn without_values(error: &serde_json::Error) -> String {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
+        visible_message(&self.reason).fmt(f)
     }
 }
 

@@ -16,18 +16,17 @@ use crate::harness::Harness;
 /// The claim.
 pub const AREA: Area = Area {
     name: "continuations",
-    claim: "a host sees the turn of an approved call that the CLI replays, also with an in-process server, and an \
-            approval is finished by the result of its own call, also in a background agent",
+    claim: "a host sees the turn of an approved call that the CLI replays, with and without an in-process server, and \
+            an approval is finished by the result of its own call, even in a background agent",
     repetitions: 12,
 };
-
-/// The oldest CLI with approvals, and one before the newest.
-pub const VERSIONS: [&str; 2] = ["2.1.317", "2.1.325"];
 
 /// A conversation.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Kind {
+    /// The CLI replays the call of a session without an in-process server.
+    Call,
     /// The CLI replays the call of a session with an in-process server.
     Server,
     /// An agent in the background repeats its call.
@@ -35,7 +34,7 @@ pub enum Kind {
 }
 
 /// All of them.
-pub const KINDS: [Kind; 2] = [Kind::Server, Kind::Agent];
+pub const KINDS: [Kind; 3] = [Kind::Call, Kind::Server, Kind::Agent];
 
 /// The command is still running when the main conversation has answered.
 const COMMAND: &str = "echo begun >> executed; sleep 1; echo ended >> executed";
@@ -49,7 +48,7 @@ fn script(kind: Kind) -> Script {
     let start = || [Reply::tool("Agent", agent.clone()), Reply::text("Done.")];
     let script = Script::new().when("sub task", [bash(), Reply::text("sub over")]);
     match kind {
-        Kind::Server => script
+        Kind::Call | Kind::Server => script
             .when("run it", [bash(), Reply::text("Not this time.")])
             .otherwise([Reply::text("Done.")]),
         Kind::Agent => script
@@ -63,18 +62,19 @@ fn script(kind: Kind) -> Script {
 ///
 /// # Errors
 /// Returns an error when a run failed, or the claim does not hold.
-pub async fn play(harness: &Harness, kind: Kind) -> Result<(), Box<dyn Error>> {
+pub async fn play(harness: Harness, kind: Kind) -> Result<(), Box<dyn Error>> {
+    let harness = if matches!(kind, Kind::Call) { harness } else { harness.with_tools() };
     harness.api().set_script(script(kind));
     let mark = harness.project().join("executed");
     let approvals = Approvals::new("tenant", MemoryStore::new());
-    let output = query("run it", options(harness, &approvals)).await?.collect().await;
+    let output = query("run it", options(&harness, &approvals)).await?.collect().await;
     let output = output.into_result()?;
     let session = output.session_id().ok_or("no session")?.clone();
     let [parked] = &output.approvals[..] else {
         return Err(format!("{:?}", output.approvals).into());
     };
     approvals.decide(&parked.request.id, Decision::allow("ana")).await?;
-    let options = options(harness, &approvals).conversation(Conversation::resume(session));
+    let options = options(&harness, &approvals).conversation(Conversation::resume(session));
     let outcome = approval::resume(options).await?.ok_or("nothing was continued")?;
     let text = outcome.into_result()?.text;
     let executed = fs::read_to_string(&mark).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Experiments that are repeated many times on the real CLI, under load.
 //!
-//! `cargo xtask prove <area>` repeats each as often as `docs/proofs.md` states; the tests a tenth as often.
+//! `cargo xtask prove <area>` repeats each as often as `docs/proofs.md` states. The tests repeat them less often, most of
+//! them a tenth as often.
 
 #[cfg(target_os = "linux")]
 pub mod appends;

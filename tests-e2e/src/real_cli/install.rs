@@ -21,6 +21,26 @@ const MINIMUM: Pin = Pin {
     ..NEWEST
 };
 
+const MIDDLE: Pin = Pin {
+    package: Cow::Borrowed(include_str!("../../middle/package.json")),
+    lock: Some(include_str!("../../middle/package-lock.json")),
+    ..NEWEST
+};
+
+/// The oldest CLI with approvals.
+const APPROVALS: Pin = Pin {
+    package: Cow::Borrowed(include_str!("../../approvals/package.json")),
+    lock: Some(include_str!("../../approvals/package-lock.json")),
+    ..NEWEST
+};
+
+/// The last CLI that is given MCP servers on the command line.
+const ARGUMENTS: Pin = Pin {
+    package: Cow::Borrowed(include_str!("../../arguments/package.json")),
+    lock: Some(include_str!("../../arguments/package-lock.json")),
+    ..NEWEST
+};
+
 /// An installed CLI.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -30,12 +50,6 @@ pub struct InstalledCli {
     /// Its version, such as `1.2.3`.
     pub version: String,
 }
-
-const MIDDLE: Pin = Pin {
-    package: Cow::Borrowed(include_str!("../../middle/package.json")),
-    lock: Some(include_str!("../../middle/package-lock.json")),
-    ..NEWEST
-};
 
 /// Returns the version that `package.json` pins.
 pub fn pinned_version() -> String {
@@ -47,6 +61,12 @@ pub fn pinned_versions() -> [String; 3] {
     [MINIMUM, MIDDLE, NEWEST].map(|pin| pin.version())
 }
 
+/// Returns the versions before the newest that the tests of approvals use: the oldest one with approvals, and the last
+/// one that is given MCP servers on the command line.
+pub fn approval_versions() -> [String; 2] {
+    [APPROVALS, ARGUMENTS].map(|pin| pin.version())
+}
+
 /// Returns the pinned CLI, and installs it if necessary.
 ///
 /// # Errors
@@ -56,13 +76,14 @@ pub fn install() -> Result<InstalledCli, InstallError> {
     check(&NEWEST)
 }
 
-/// Returns a released CLI, and installs it if necessary. Its dependencies are not pinned.
+/// Returns a released CLI, and installs it if necessary. The dependencies of a version that the tests do not use are
+/// not pinned.
 ///
 /// # Errors
 ///
 /// Returns an error that names what is missing and how to install it.
 pub fn install_version(version: &str) -> Result<InstalledCli, InstallError> {
-    let pins = [NEWEST, MIDDLE, MINIMUM];
+    let pins = [NEWEST, ARGUMENTS, APPROVALS, MIDDLE, MINIMUM];
     if let Some(pin) = pins.into_iter().find(|pin| pin.version() == version) {
         return check(&pin);
     }

@@ -238,7 +238,9 @@ fn invalid_flag_and_variable_names_are_rejected() {
         for value in values() {
             let shown: String = value.chars().take(60).collect();
             let name = value.trim_start_matches('-');
-            let is_flag = !name.is_empty() && !name.contains(['=', '\0', ' ', '\n']);
+            let is_separator =
+                |letter: char| letter == '=' || letter.is_whitespace() || letter.is_control();
+            let is_flag = !name.is_empty() && !name.contains(is_separator);
             match capture_launch(Options::new().add_arg(&*value)).await {
                 Ok((arguments, _)) => {
                     assert!(is_flag, "{shown:?}");

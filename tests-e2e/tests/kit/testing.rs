@@ -52,6 +52,7 @@ fn prompts_of_the_user_are_told_from_those_of_the_cli() {
         send_and_read(&session, "first").await;
         let request = harness.api().requests().pop().unwrap();
         assert_eq!(request.user_prompts(), ["first"], "{:?}", request.prompts());
+        assert_eq!(request.last_user_prompt().as_deref(), Some("first"));
         session.stop().await.unwrap();
     });
 }

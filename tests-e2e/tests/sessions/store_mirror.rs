@@ -361,6 +361,12 @@ fn a_store_that_rejects_or_panics_is_not_asked_again() {
             assert_eq!(fixture.turn(&["1"]).await.unwrap().stored, Some(false));
             assert_eq!(fixture.store.attempts(), 1);
             assert_eq!(fixture.codes(), [WarningCode::StoreDegraded]);
+            if panics {
+                // The message of a panic may contain entries.
+                let text = fixture.warnings.all()[0].to_string();
+                let expected = format!("panicked while it stored entries of session {ID}; ");
+                assert!(text.contains(&expected) && !text.contains("deliberate"), "{text}");
+            }
             fixture.stop().await;
         }
     });

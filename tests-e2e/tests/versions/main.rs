@@ -19,6 +19,7 @@ mod helpers;
 #[path = "../kit/support.rs"]
 mod support;
 
+mod approvals;
 mod cost;
 mod mcp_servers;
 mod missing_features;

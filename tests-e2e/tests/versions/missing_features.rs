@@ -63,17 +63,19 @@ fn flag_missing_in_the_oldest_cli_is_named_in_the_error() {
 #[test]
 fn fail_closed_hook_is_rejected_at_startup_on_the_oldest_cli() {
     on_minimum(hello(), async |harness| {
-        for options in [
+        let events = ["PreToolUse", "Stop", "PostToolUse"];
+        for (event, options) in events.into_iter().zip([
             harness.options().on(PreToolUse.fail_closed(), |_, _| async {}),
             harness.options().on(Stop.fail_closed(), |_, _| async {}),
             harness.options().on(PostToolUse.fail_closed(), |_, _| async {}),
-        ] {
+        ]) {
             let error = in_time(Session::start(options)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InitializeRejected, "{error}");
             let text = error.to_string();
-            let names_the_event =
-                ["PreToolUse", "Stop", "PostToolUse"].iter().any(|event| text.contains(event));
-            assert!(names_the_event, "{error}");
+            // Whole words: "PostToolUse" is not in an error about "PreToolUse".
+            let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+            let named: Vec<&str> = words.filter(|word| events.contains(word)).collect();
+            assert!(!named.is_empty() && named.iter().all(|word| *word == event), "{error}");
         }
         assert!(harness.api().requests().is_empty());
     });

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use claude_session_store::approval::{Approval, ApprovalId, ApprovalStatus, Decision, Refusal};
 use claude_session_store::record::RecordStore;
+use claude_wire::visible::visible_message;
 
 use super::records::{ApprovalPage, UnreadableApproval};
 use crate::history::time;
 use crate::id::SessionId;
 use crate::store::StoreError;
+use crate::store::StoreName;
 
 /// How often a change is tried that another one preceded. A faulty store could refuse every change.
 pub(super) const MAX_CONFLICTS: usize = 1_000;
@@ -134,6 +136,10 @@ impl Approvals {
         Err(StoreError::never_written(id).into())
     }
 
+    pub(crate) fn store_name(&self) -> StoreName<'_> {
+        StoreName::Approvals(&*self.store)
+    }
+
     /// Records that no run waits for the decisions about the calls of a session, and returns the number of approvals
     /// that were changed. Call it for conversations whose host was killed while a run waited, so that they are
     /// [resumable](Self::resumable) once a decision is made.
@@ -251,7 +257,8 @@ impl RefusedDecision {
 impl fmt::Display for RefusedDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let request = &self.approval.request;
-        write!(f, "approval {} ({:?}): {}", request.id, request.tool_name, self.refusal)?;
+        let text = format!("approval {} ({:?}): {}", request.id, request.tool_name, self.refusal);
+        visible_message(&text).fmt(f)?;
         if self.refusal != Refusal::Expired {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use super::inbox::Approvals;
 use crate::driver::require_timers;
 use crate::id::SessionId;
 use crate::store::pages::Bounds;
-use crate::store::upload::{APPROVAL_STORE, limited_in, no_runtime};
+use crate::store::upload::{limited_in, no_runtime};
 
 /// How many approvals are deleted with one request.
 const DELETED_TOGETHER: usize = 1_000;
@@ -137,7 +137,7 @@ impl Approvals {
             let change = [approval.to_change()?];
             let mut write = RecordWrite::new(&change);
             write.fence = epoch.map(|epoch| (&owner, epoch));
-            limited_in(APPROVAL_STORE, self.store().write_records(write)).await
+            limited_in(self.store_name(), self.store().write_records(write)).await
         })
     }
 
@@ -189,7 +189,7 @@ impl Approvals {
         limit: usize,
     ) -> Result<RecordPage, StoreError> {
         let list = RecordList::new(RecordKind::Approval, filter).after(after).limit(limit);
-        let page = limited_in(APPROVAL_STORE, self.store().list_records(list)).await?;
+        let page = limited_in(self.store_name(), self.store().list_records(list)).await?;
         match page.records.iter().find(|record| !list.contains(record, page.now_ms)) {
             Some(foreign) => Err(StoreError::unrequested_approval(&id_of(foreign.key.id())?)),
             None => Ok(page),
@@ -257,7 +257,7 @@ impl Approvals {
         let mut count: u64 = 0;
         loop {
             let request = self.store().delete_records(selection, kind, DELETED_TOGETHER);
-            let deleted = limited_in(APPROVAL_STORE, request).await?;
+            let deleted = limited_in(self.store_name(), request).await?;
             count = count.saturating_add(deleted);
             if deleted < DELETED_TOGETHER as u64 {
                 return Ok(count);

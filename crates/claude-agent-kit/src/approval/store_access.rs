@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::gate::Gate;
 use super::inbox::MAX_CONFLICTS;
 use crate::lock::lock;
-use crate::store::upload::{APPROVAL_STORE, limited_in};
+use crate::store::upload::limited_in;
 use crate::store::{Epoch, StoreError, StoreFuture};
 use claude_session_store::approval::{Approval, ApprovalId, ApprovalStatus};
 
@@ -204,7 +204,7 @@ impl Gate {
         let deadline = Instant::now() + if is_down { Duration::ZERO } else { STORE_TIMEOUT };
         loop {
             // A request that never returns would hold up the call, and then the outcome of its turn.
-            let done = limited_in(APPROVAL_STORE, request()).await;
+            let done = limited_in(self.approvals().store_name(), request()).await;
             let is_unavailable = done.as_ref().err().is_some_and(StoreError::is_retryable);
             if !is_unavailable || Instant::now() >= deadline {
                 self.is_store_down.store(is_unavailable, Ordering::Relaxed);

@@ -56,6 +56,26 @@ fn debug_of_a_failed_decision_is_its_text() {
     }
 }
 
+/// A model chooses the tool's name, and an approver can have any name.
+#[test]
+fn invisible_characters_in_a_failed_decision_are_escaped() {
+    const HIDDEN: &str = "x\u{202e}\u{3164}\u{1b}[2K";
+    let mut pending = Approval::new(request("c", "ls"));
+    pending.request.tool_name = HIDDEN.to_owned();
+    let decided = Refusal::AlreadyDecided(Decision::allow(HIDDEN));
+    let refused = RefusedDecision::new(&pending, decided.clone());
+    let texts = [
+        decided.to_string(),
+        refused.to_string(),
+        DecideError::Refused(refused).to_string(),
+        DecideError::Store(StoreError::new(StoreErrorKind::Corrupt, HIDDEN)).to_string(),
+    ];
+    for text in texts {
+        assert!(text.contains("x\\u{202e}\\u{3164}\\u{1b}[2K"), "{text:?}");
+        assert!(text.is_ascii(), "{text:?}");
+    }
+}
+
 #[test]
 fn values_survive_serialization() {
     let mut pending = Approval::new(request("c", "ls"));

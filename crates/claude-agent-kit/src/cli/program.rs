@@ -69,6 +69,14 @@ impl Program {
     }
 }
 
+#[cfg(test)]
+impl Program {
+    /// Creates the program of a script.
+    pub(crate) fn with_runtime(path: PathBuf, runtime: PathBuf, arguments: Vec<String>) -> Self {
+        Self { path, runtime: Some((runtime, arguments)) }
+    }
+}
+
 impl From<PathBuf> for Program {
     fn from(path: PathBuf) -> Self {
         Self { path, runtime: None }

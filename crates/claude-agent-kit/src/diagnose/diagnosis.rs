@@ -251,8 +251,20 @@ pub(super) fn rejects_a_value(evidence: &Evidence) -> bool {
 }
 
 /// The help for a start that failed.
-const RUN_DOCTOR: &str = "print `claude_agent_kit::doctor(options).await`, which checks the CLI, the options and \
-                          the environment, or run the CLI manually with the same options";
+fn run_doctor(evidence: &Evidence) -> String {
+    let doctor = "print `claude_agent_kit::doctor(options).await`, which checks the CLI, the options and the \
+                  environment";
+    match &evidence.command {
+        Some(command) => {
+            let directory = match &evidence.cwd {
+                Some(cwd) => format!(" in {}", cwd.display()),
+                None => String::new(),
+            };
+            format!("{doctor}, or run this command manually{directory}: `{command}`")
+        }
+        None => format!("{doctor}, or run the CLI manually with the same options"),
+    }
+}
 
 /// The help for an exit that nothing explains.
 fn unexplained(evidence: &Evidence) -> String {
@@ -292,7 +304,7 @@ fn describe_code(code: i32, silent: bool, evidence: &Evidence) -> Diagnosis {
             "the CLI exited early, possibly because its stdin was closed",
             "check that nothing else closes the stdin of the CLI",
         ),
-        (1, true) => Diagnosis::new("the CLI exited during startup", RUN_DOCTOR),
+        (1, true) => Diagnosis::new("the CLI exited during startup", run_doctor(evidence)),
         (2, _) => Diagnosis::new(
             "the command line was rejected, possibly by a wrapper",
             "check how wrappers pass on the arguments, and update the CLI",
@@ -313,7 +325,7 @@ fn describe_code(code: i32, silent: bool, evidence: &Evidence) -> Diagnosis {
                 "check which process sent the signal",
             )
         }),
-        (_, true) => Diagnosis::without_cause(RUN_DOCTOR),
+        (_, true) => Diagnosis::without_cause(run_doctor(evidence)),
         (_, false) => Diagnosis::without_cause(unexplained(evidence)),
     }
 }
@@ -364,6 +376,8 @@ mod tests {
         let evidence = Evidence {
             stderr_tail: stderr.into(),
             stdout_tail: stdout.to_owned(),
+            cwd: Some("/srv".into()),
+            command: Some("/opt/claude --verbose".to_owned()),
             ..Evidence::default()
         };
         let Diagnosis { cause, help, .. } = diagnose(failure, &evidence);
@@ -495,8 +509,8 @@ mod tests {
             (Exit::Code(137), "memory"),
             (Exit::Code(139), "crashed"),
             (Exit::Code(143), "SIGTERM"),
-            (Exit::Code(3), "run the CLI manually"),
-            (Exit::Code(-1), "run the CLI manually"),
+            (Exit::Code(3), "run this command manually in /srv: `/opt/claude --verbose`"),
+            (Exit::Code(-1), "run this command manually in /srv: `/opt/claude --verbose`"),
             (Exit::Code(159), "signal 31"),
             (Exit::Signal(1), "terminal"),
             (Exit::Signal(2), "interrupted"),

@@ -3,6 +3,7 @@
 //! Most failures are explained on stderr, which is therefore examined first; then the exit status, and
 //! whether anything was written to stdout.
 
+mod command;
 mod diagnosis;
 mod login;
 mod rejection;
@@ -23,7 +24,8 @@ use crate::cli::CliVersion;
 use crate::error::{Error, ErrorKind};
 use crate::mask::Mask;
 
-pub(crate) use self::rejection::rejection;
+pub(crate) use self::command::shown as shown_command;
+pub(crate) use self::rejection::{method_of, rejection};
 pub(crate) use self::spawn::{spawn_failed, unusable_directory};
 pub(crate) use self::turn_failure::{retry_delay, turn_failure};
 
@@ -44,6 +46,8 @@ pub(crate) struct Evidence {
     pub(crate) cli_version: Option<CliVersion>,
     pub(crate) cli_path: Option<PathBuf>,
     pub(crate) cwd: Option<PathBuf>,
+    /// The command that started the CLI, without payloads; `None` if a transport started it.
+    pub(crate) command: Option<String>,
     /// How the process exited, for operations that were in flight.
     pub(crate) exit: Option<Exit>,
     /// The secrets that no text may contain.
@@ -184,7 +188,8 @@ fn build_error(
         message = format!("{message}: {cause}");
     }
     message.push_str(&evidence.quoted());
-    let mut error = Error::new(kind, evidence.mask.apply(&message)).with_help(help);
+    let mut error =
+        Error::new(kind, evidence.mask.apply(&message)).with_help(evidence.mask.apply(&help));
     if let Some(cause) = cause {
         error = error.with_hint(evidence.mask.apply(&cause));
     }

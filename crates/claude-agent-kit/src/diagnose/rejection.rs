@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Returns the error of an operation that the session or the CLI did not perform.
 pub(crate) fn rejection(rejection: &Rejection, operation: &str, evidence: &Evidence) -> Error {
-    let (kind, mut summary, help) = summarize(rejection, operation);
+    let (kind, mut summary, help) = summarize(rejection, method_of(operation));
     if let (Rejection::Closed(_), Some(exit)) = (rejection, evidence.exit) {
         summary = format!("{summary} (the CLI {})", describe_exit(exit));
     }
@@ -51,6 +51,22 @@ pub(crate) fn rejection(rejection: &Rejection, operation: &str, evidence: &Evide
             | Rejection::DuplicateMessage => {}
         }
     })
+}
+
+/// Returns the method that sends an operation; the name of the operation if the method has the same one, or if
+/// `Session::request` sends it.
+pub(crate) fn method_of(operation: &str) -> &str {
+    match operation {
+        "cancel_async_message" => "Session::cancel_message",
+        "get_context_usage" => "Session::context_usage",
+        "mcp_call" => "McpHandle::call",
+        "mcp_reconnect" => "McpHandle::reconnect",
+        "mcp_set_servers" => "McpHandle::set_servers",
+        "mcp_status" => "McpHandle::status",
+        "mcp_toggle" => "McpHandle::enable/disable",
+        "rename_session" => "Session::rename",
+        operation => operation,
+    }
 }
 
 /// The kind, a description of what happened, and the help if there is one.

@@ -303,6 +303,44 @@ fn every_rejection_has_a_kind_and_names_the_operation() {
     }
 }
 
+/// The host called a method, and does not know the names of control requests.
+#[test]
+fn texts_name_the_method_that_the_host_called() {
+    let sources = [
+        include_str!("../session/operations/info.rs"),
+        include_str!("../session/operations/mcp.rs"),
+        include_str!("../session/operations/steer.rs"),
+    ]
+    .concat();
+    for operation in [
+        "cancel_async_message",
+        "get_context_usage",
+        "mcp_call",
+        "mcp_reconnect",
+        "mcp_set_servers",
+        "mcp_status",
+        "mcp_toggle",
+        "rename_session",
+    ] {
+        let method = method_of(operation);
+        let (_, names) = method.split_once("::").unwrap();
+        for name in names.split('/') {
+            assert!(sources.contains(&format!("fn {name}(")), "{method}");
+        }
+        let errors = [
+            rejection(&Rejection::Stopped, operation, &evidence("")),
+            failure(&RunFailure::IdleTimeout, &evidence("")).in_operation(operation),
+            crate::session::stopped(operation),
+            crate::session::input_ended(operation),
+        ];
+        for error in errors {
+            assert!(error.to_string().starts_with(&format!("`{method}` ")), "{error}");
+            assert_eq!(error.operation(), Some(operation));
+        }
+    }
+    assert_eq!(method_of("interrupt"), "interrupt");
+}
+
 #[test]
 fn rejection_details_are_available_from_the_error() {
     let mut seen = evidence("last words");

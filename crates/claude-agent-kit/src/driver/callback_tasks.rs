@@ -18,7 +18,7 @@ use crate::callback::{Call, CallResult, CallbackRun, CancelToken, IgnoredFields,
 use crate::commands::CommandSender;
 use crate::feed::{Feed, Piece};
 use crate::id_map::IdMap;
-use crate::panics;
+use crate::panics::{self, CALLBACK_PANICKED};
 use crate::permission::PermissionOrigin;
 use crate::session::SessionLink;
 use crate::tasks;
@@ -167,7 +167,7 @@ impl Future for CallbackTask {
         self.warn_if_blocked(polled_at.elapsed());
         let outcome = match polled {
             Ok(polled) => outcome(ready!(polled)),
-            Err(_) => CallbackOutcome::Failed("the callback panicked".to_owned()),
+            Err(_) => CallbackOutcome::Failed(CALLBACK_PANICKED.to_owned()),
         };
         tracing::debug!(took = ?self.began.elapsed(), "the callback ended");
         if let Some(report) = self.report.take() {
@@ -215,7 +215,7 @@ fn block(
     let result = panics::catch(function);
     report.finish(match result {
         Ok(result) => outcome(result),
-        Err(_) => CallbackOutcome::Failed("the callback panicked".to_owned()),
+        Err(_) => CallbackOutcome::Failed(CALLBACK_PANICKED.to_owned()),
     });
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Connected {
     pub(super) connection: Connection,
     pub(super) version: Option<CliVersion>,
     pub(super) path: Option<PathBuf>,
+    /// The command, as errors show it.
+    pub(super) command: Option<String>,
     pub(super) warnings: Vec<crate::Warning>,
 }
 
@@ -72,7 +74,7 @@ fn recording_failed(error: std::io::Error) -> Error {
 async fn connect_cli(options: &Options, launch: Launch, cli: FoundCli) -> Result<Connected> {
     let FoundCli { starter, version, warnings } = cli;
     let directory = options.settings.cwd.as_deref();
-    let (connection, path) = match starter {
+    let (connection, path, command) = match starter {
         Starter::Transport(transport) => {
             let failed = |error| match directory {
                 // The transport starts the CLI with files of this machine.
@@ -80,17 +82,18 @@ async fn connect_cli(options: &Options, launch: Launch, cli: FoundCli) -> Result
                     .unwrap_or_else(|| transport_failed(error)),
                 _ => transport_failed(error),
             };
-            (transport.connect(launch).await.map_err(failed)?, None)
+            (transport.connect(launch).await.map_err(failed)?, None, None)
         }
         Starter::Program(program) => {
             let path = program.path().to_owned();
+            let command = diagnose::shown_command(&program, launch.args());
             let connection = Local::new(program).connect(launch).await.map_err(|error| {
                 diagnose::spawn_failed(&error, &path, directory).caused_by(error)
             })?;
-            (connection, Some(path))
+            (connection, Some(path), Some(command))
         }
     };
-    Ok(Connected { connection, version, path, warnings })
+    Ok(Connected { connection, version, path, command, warnings })
 }
 
 pub(crate) fn transport_failed(error: std::io::Error) -> Error {

@@ -1,8 +1,6 @@
 //! Appends entries to the store, in a task of its own.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use claude_agent_core::session::{
@@ -16,7 +14,7 @@ use crate::commands::CommandSender;
 use crate::panics;
 use crate::store::{
     MirrorStart, NewEntry, OwnedSessions, PrivateFolder, SessionKey, StoreError, StoreErrorKind,
-    StoreFuture, Stored, Subpath, Target, upload,
+    StoreFuture, StoreName, Stored, Subpath, Target, upload,
 };
 use crate::tasks;
 
@@ -28,6 +26,8 @@ pub(crate) struct MirrorTasks {
     shared: Arc<Shared>,
     runtime: Handle,
     commands: CommandSender,
+    /// The session of the last batch.
+    session: Option<Arc<MirrorSession>>,
     task: Option<AbortHandle>,
 }
 
@@ -71,7 +71,13 @@ impl MirrorTasks {
         }
         let state = Mutex::new(MirrorState { sessions, ..MirrorState::default() });
         let shared = Arc::new(Shared { target, state });
-        Self { shared, runtime: runtime.clone(), commands: commands.clone(), task: None }
+        Self {
+            shared,
+            runtime: runtime.clone(),
+            commands: commands.clone(),
+            session: None,
+            task: None,
+        }
     }
 
     /// Appends a batch. Its outcome arrives as an event.
@@ -84,7 +90,8 @@ impl MirrorTasks {
             state.batch = Some(prepared);
             shared.send(&mut state).await
         };
-        self.spawn(batch.number, Box::pin(request));
+        self.session = Some(batch.session.clone());
+        self.spawn(batch.number, self.session.clone(), Box::pin(request));
     }
 
     /// Appends the last batch again.
@@ -94,18 +101,18 @@ impl MirrorTasks {
             let mut state = shared.state.lock().await;
             shared.send(&mut state).await
         };
-        self.spawn(number, Box::pin(request));
+        self.spawn(number, self.session.clone(), Box::pin(request));
     }
 
     /// Stores what is missing from the files of the CLI. The outcome arrives as an event.
     pub(super) fn catch_up(&mut self, request: CatchUp) {
         let shared = self.shared.clone();
-        let number = request.number;
+        let (number, session) = (request.number, only_session(&request));
         let request = async move {
             let mut state = shared.state.lock().await;
             shared.catch_up(&mut state, &request).await
         };
-        self.spawn(number, Box::pin(request));
+        self.spawn(number, session, Box::pin(request));
     }
 
     /// Aborts the append. The store may have it or not.
@@ -127,10 +134,16 @@ impl MirrorTasks {
         }
     }
 
-    fn spawn(&mut self, batch: BatchNumber, request: StoreFuture<'static, ()>) {
-        let commands = self.commands.clone();
+    /// Runs a request that concerns this session, or several ones.
+    fn spawn(
+        &mut self,
+        batch: BatchNumber,
+        session: Option<Arc<MirrorSession>>,
+        request: StoreFuture<'static, ()>,
+    ) {
+        let (shared, commands) = (self.shared.clone(), self.commands.clone());
         let task = Box::pin(async move {
-            let event = match catch_panics(request).await {
+            let event = match shared.catch_panics(session.as_deref(), request).await {
                 Ok(()) => Event::Appended(batch),
                 Err(error) => {
                     tracing::debug!(kind = %error.kind(), "the store failed: {error}");
@@ -165,9 +178,25 @@ impl Shared {
         let sending = self.target.send_folder(&mut state.sessions, folder);
         let mut is_stored = false;
         let sending = async { sending.await.map(|sent| is_stored = !sent.is_orphaned) };
-        let sent = tokio::time::timeout(FINISH_TIMEOUT, catch_panics(Box::pin(sending))).await;
-        let sent = sent.unwrap_or_else(|_| Err(upload::timed_out(upload::SESSION_STORE)));
+        let sending = self.catch_panics(None, Box::pin(sending));
+        let sent = tokio::time::timeout(FINISH_TIMEOUT, sending).await;
+        let sent = sent.unwrap_or_else(|_| Err(upload::timed_out(self.store_name())));
         sent.inspect_err(|error| tracing::debug!("the store failed: {error}")).is_ok() && is_stored
+    }
+
+    fn store_name(&self) -> StoreName<'_> {
+        StoreName::Sessions(&*self.target.options.store)
+    }
+
+    /// Turns a panic of the store into an error.
+    async fn catch_panics(
+        &self,
+        session: Option<&MirrorSession>,
+        request: StoreFuture<'_, ()>,
+    ) -> Result<(), StoreError> {
+        let session = session.map(|session| &*session.session);
+        let done = panics::caught(request).await;
+        done.unwrap_or_else(|| Err(panicked(self.store_name(), session)))
     }
 
     fn prepare(&self, batch: &MirrorBatch) -> Result<Batch, StoreError> {
@@ -206,21 +235,19 @@ impl Shared {
     }
 }
 
-pub(crate) fn panicked() -> StoreError {
-    let message = "the `SessionStore` panicked while it stored entries";
-    StoreError::new(StoreErrorKind::Rejected, message).with_help(
-        "fix the store: the panic message is in \
-         the stderr of this process; the entries stay in the local transcript",
+pub(crate) fn panicked(store: StoreName<'_>, session: Option<&str>) -> StoreError {
+    let of = session.map(|session| format!(" of session {session}"));
+    let during = format!("stored entries{}", of.unwrap_or_default());
+    upload::panicked(store, &during).with_help(
+        "fix the store: the panic message is in the stderr of this process; the entries stay in the local transcript",
     )
 }
 
-/// Turns a panic of the store into an error.
-async fn catch_panics(mut request: StoreFuture<'_, ()>) -> Result<(), StoreError> {
-    poll_fn(|context| {
-        let polled = panics::catch(|| request.as_mut().poll(context));
-        polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
-    })
-    .await
+/// Returns the session of all files; `None` if there are several.
+fn only_session(request: &CatchUp) -> Option<Arc<MirrorSession>> {
+    let (first, others) = request.files.split_first()?;
+    let is_only = others.iter().all(|file| file.session == first.session);
+    is_only.then(|| first.session.clone())
 }
 
 fn failure_of(error: &StoreError) -> AppendFailure {

@@ -39,7 +39,6 @@ use crate::prompt::Prompt;
 use crate::reader::Reader;
 use crate::session::events::{EventLog, Events, SessionState};
 use crate::session::{ReplayedTurn, SessionLink};
-use crate::store::upload::APPROVAL_STORE;
 use crate::store::write_session::failed_in;
 use crate::store::{MirrorStart, StoreError, StoreOptions, restore};
 use crate::tasks;
@@ -318,6 +317,7 @@ fn driver(
         extra_flags: extra_flags(options),
         cli_version: connected.version,
         cli_path: connected.path,
+        command: connected.command,
         cwd: options.settings.cwd.clone(),
         mask: mask.clone(),
         ..Evidence::default()
@@ -426,7 +426,7 @@ fn extra_flags(options: &Options) -> Vec<String> {
 }
 
 pub(crate) fn approvals_failed(error: StoreError) -> Error {
-    failed_in(APPROVAL_STORE, "cannot read the approvals of the session", error)
+    failed_in("approval store", "cannot read the approvals of the session", error)
 }
 
 /// Returns the current Tokio runtime.

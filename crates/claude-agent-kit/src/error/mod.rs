@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 pub use self::kind::ErrorKind;
 use self::kind::Recovery;
 use crate::cli::CliVersion;
-use crate::diagnose::TEXT_BYTES;
+use crate::diagnose::{TEXT_BYTES, method_of};
 use crate::list;
 use crate::store::StoreError;
 use claude_session_store::json_object::JsonObject;
@@ -130,9 +130,8 @@ impl Error {
 
     /// Returns the error of an operation that failed because this error ended the session.
     pub(crate) fn in_operation(&self, operation: &str) -> Self {
-        let inner = &self.inner;
-        let message =
-            format!("`{operation}` failed because the session has ended: {}", inner.message);
+        let (inner, method) = (&self.inner, method_of(operation));
+        let message = format!("`{method}` failed because the session has ended: {}", inner.message);
         let mut facts = inner.facts.clone();
         facts.operation = Some(operation.to_owned());
         let (hint, help) = (inner.hint.clone(), inner.help.clone());
@@ -283,7 +282,7 @@ impl Error {
         &self.inner.facts.problems
     }
 
-    /// Returns the operation that failed.
+    /// Returns the operation that failed, by the name of its control request, such as `mcp_call`.
     pub fn operation(&self) -> Option<&str> {
         self.inner.facts.operation.as_deref()
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use claude_wire::transcript::{Ends, has_chain_entry};
+use claude_wire::visible::visible_message;
 
 use super::file::{self, EndBuffers};
 use super::project::{Folders, Located, transcripts};
@@ -96,7 +97,9 @@ pub struct SkippedFile {
 
 impl fmt::Display for SkippedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read the transcript \"{}\": {}", self.path.display(), self.error)
+        let text =
+            format!("cannot read the transcript \"{}\": {}", self.path.display(), self.error);
+        visible_message(&text).fmt(f)
     }
 }
 

@@ -234,7 +234,7 @@ impl History {
     ) -> Result<Vec<(Subpath, SubagentInfo)>> {
         let failed = |error| store_failed("load", key, error);
         stored.require(key).await?;
-        let subpaths = limited(stored.store.subpaths(key)).await.map_err(failed)?;
+        let subpaths = limited(&*stored.store, stored.store.subpaths(key)).await.map_err(failed)?;
         let mut found = Vec::new();
         for subpath in subpaths {
             let Some(agent) = agent_of(&subpath) else { continue };
@@ -281,7 +281,7 @@ impl History {
         if let Some((after, data)) = &summary {
             append = append.summary(*after, data.text());
         }
-        limited(stored.store.append(&key, append)).await.map_err(failed)?;
+        limited(&*stored.store, stored.store.append(&key, append)).await.map_err(failed)?;
         Ok(())
     }
 
@@ -310,7 +310,7 @@ impl History {
         cleanup.await?;
         if let Err(error) = copied {
             // A part of a copy is of no use. The error is the one to report.
-            drop(limited(stored.store.delete(&new_key, None)).await);
+            drop(limited(&*stored.store, stored.store.delete(&new_key, None)).await);
             return Err(error);
         }
         Ok(new_id)
@@ -321,8 +321,8 @@ impl History {
         stored.require(&key).await?;
         let failed = |error| store_failed("delete", &key, error);
         // Otherwise a host that runs the session would store the rest of it again.
-        limited(stored.store.claim(&key)).await.map_err(failed)?;
-        limited(stored.store.delete(&key, None)).await.map_err(failed)
+        limited(&*stored.store, stored.store.claim(&key)).await.map_err(failed)?;
+        limited(&*stored.store, stored.store.delete(&key, None)).await.map_err(failed)
     }
 }
 
@@ -356,7 +356,7 @@ impl StoredHistory {
     /// Returns the row of a session in the list.
     fn row<'a>(&'a self, key: &'a SessionKey) -> BoxFuture<'a, Result<Option<SessionRow>>> {
         Box::pin(async move {
-            let found = limited(self.store.get(key)).await;
+            let found = limited(&*self.store, self.store.get(key)).await;
             found.map_err(|error| store_failed("find", key, error))
         })
     }

@@ -33,6 +33,9 @@ fn evidence(stderr: &str) -> Evidence {
         cli_version: Some(CliVersion::new(2, 1, 325)),
         cli_path: Some(PathBuf::from("/opt/claude")),
         cwd: Some(PathBuf::from("/home/me")),
+        command: Some(
+            "/opt/claude --output-format stream-json --model=opus --settings=…".to_owned(),
+        ),
         ..Evidence::default()
     }
 }
@@ -110,6 +113,8 @@ fn starting_the_cli(messages: &mut Messages) {
     messages.error(&driver::connect::transport_failed(io::Error::other("connection refused")));
     messages.error(&driver::require_runtime().unwrap_err());
     messages.error(&driver::incomplete_runtime("timers"));
+    let no_io = io::Error::other(crate::transport::NoIo);
+    messages.error(&spawn_failed(&no_io, &program, None));
 }
 
 fn failures_by_kind(messages: &mut Messages) {
@@ -162,7 +167,10 @@ fn failures_by_exit(messages: &mut Messages) {
     let cause = RunFailure::Process { exit: Exit::Code(1), stopped: false, silent: false };
     let session_id = Some("00000000-0000-4000-8000-000000000001".into());
     messages.error(&failure(&cause, &Evidence { session_id, ..evidence("last line of stderr\n") }));
-    messages.error(&failure(&RunFailure::ExitedDuringInit(Exit::Code(1)), &evidence("")));
+    let exited = RunFailure::ExitedDuringInit(Exit::Code(1));
+    messages.error(&failure(&exited, &evidence("")));
+    // A transport started it.
+    messages.error(&failure(&exited, &Evidence { command: None, ..evidence("") }));
 }
 
 fn failures_by_stderr(messages: &mut Messages) {

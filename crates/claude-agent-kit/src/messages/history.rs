@@ -9,9 +9,11 @@ use super::Messages;
 use crate::history::{both_on_disk, errors};
 use crate::id::SessionId;
 use crate::options::conversation::other_project;
-use crate::store::upload::{SESSION_STORE, timed_out};
+use crate::store::upload::timed_out;
 use crate::store::write_session::{exists, out_of_order, store_failed};
-use crate::store::{Sequence, SessionKey, StoreError, StoreErrorKind, Subpath};
+use crate::store::{
+    Sequence, SessionKey, StoreError, StoreErrorKind, StoreName, Subpath, faulty::FaultyStore,
+};
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("History");
@@ -44,13 +46,15 @@ fn add_stored(messages: &mut Messages, id: &SessionId, path: &Path) {
     messages.error(&errors::invalid_key(SessionKey::new("", "-srv", id.clone()).unwrap_err()));
     let down = StoreError::new(StoreErrorKind::Unavailable, "connection refused");
     messages.error(&errors::list_failed(down));
+    let store = FaultyStore::at("SQLite \"/srv/sessions.db\"");
+    let store = StoreName::Sessions(&store);
     for action in ["load", "copy", "change", "delete", "find"] {
-        messages.error(&store_failed(action, &key, timed_out(SESSION_STORE)));
+        messages.error(&store_failed(action, &key, timed_out(store)));
     }
     messages.error(&store_failed(
         "load",
         &key,
-        out_of_order(&key, Sequence::new(17), Sequence::new(19)),
+        out_of_order(store, &key, Sequence::new(17), Sequence::new(19)),
     ));
     messages.error(&store_failed("load", &key, Subpath::new("..").unwrap_err()));
     messages.error(&exists(id, path));

@@ -15,7 +15,6 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("change the options", "for warnings without help, of which there are none"),
     ("correct the reported cause", "for errors without help, which these checks do not return"),
     ("the CLI sent a field that is not named:", "a log event"),
-    ("the callback panicked", "the reason in a warning"),
     ("the callback ended", "a log event"),
     ("the run failed", "a log event"),
     ("the run ended", "a log event"),

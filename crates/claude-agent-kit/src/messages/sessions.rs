@@ -14,6 +14,7 @@ use crate::commands::DriverGone;
 use crate::diagnose::{Evidence, failure, rejection};
 use crate::drift::Drift;
 use crate::error::{Error, ErrorKind};
+use crate::panics::CALLBACK_PANICKED;
 use crate::permission::inbox::{Closed, rejected};
 use crate::session::{mcp, operations};
 use crate::warning::{Warning, WarningCode};
@@ -132,7 +133,7 @@ fn notices(messages: &mut Messages) {
         },
         RunWarning::CallbackFailed {
             request: "tool `add` of the MCP server `calc`".to_owned(),
-            reason: "the callback panicked".to_owned(),
+            reason: CALLBACK_PANICKED.to_owned(),
             response: FailureResponse::Error,
         },
         RunWarning::CallbackFailed {

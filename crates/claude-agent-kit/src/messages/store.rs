@@ -12,9 +12,9 @@ use crate::approval::{
 use crate::driver::{mirror, start};
 use crate::history::errors;
 use crate::store::{
-    EntryId, Epoch, NewEntry, OwnerKey, ProjectKey, Record, RecordChange, RecordKey, RecordKind,
-    RecordWrite, Sequence, SessionKey, StoreError, StoreErrorKind, Subpath, pages, recover,
-    restore, retention, upload, write_session,
+    EntryId, Epoch, MemoryStore, NewEntry, OwnerKey, ProjectKey, Record, RecordChange, RecordKey,
+    RecordKind, RecordWrite, Sequence, SessionKey, StoreError, StoreErrorKind, StoreName, Subpath,
+    faulty::FaultyStore, pages, recover, restore, upload, write_session,
 };
 
 pub(super) fn add(messages: &mut Messages) {
@@ -26,7 +26,9 @@ pub(super) fn add(messages: &mut Messages) {
     add_records(messages, &key);
     messages.store_error(&StoreError::unrequested_approval(&ApprovalId::parse(id).unwrap()));
     messages.store_error(&StoreError::deletion_unsupported("SessionStore::projects"));
-    messages.store_error(&retention::panicked());
+    let store = FaultyStore::at("SQLite \"/srv/sessions.db\"");
+    let store = StoreName::Sessions(&store);
+    messages.store_error(&upload::panicked(store, &format!("deleted session {id}")));
     messages.store_error(&ApprovalId::parse("x").unwrap_err());
     for scope in ["", "\0", &"x".repeat(513)] {
         messages.store_error(&ProjectKey::new(scope, "project").unwrap_err());
@@ -37,8 +39,9 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&Subpath::new(&"x".repeat(513)).unwrap_err());
     messages.store_error(&EntryId::new("").unwrap_err());
     messages.store_error(&NewEntry::new(None, "{", 0).unwrap_err());
-    messages.store_error(&upload::timed_out(upload::SESSION_STORE));
-    messages.store_error(&mirror::panicked());
+    messages.store_error(&upload::timed_out(store));
+    messages.store_error(&upload::timed_out(StoreName::Sessions(&MemoryStore::new())));
+    messages.store_error(&mirror::panicked(store, Some(id)));
     let (session, folder) = (key.session(), Path::new("/home/me/.claude/projects/-work"));
     let (missing, full) = (io::Error::from_raw_os_error(2), io::Error::from_raw_os_error(28));
     messages.store_error(&upload::unreadable(&folder.join("x.jsonl"), missing));
@@ -46,8 +49,13 @@ pub(super) fn add(messages: &mut Messages) {
     let down = || StoreError::new(StoreErrorKind::Unavailable, "the database is locked");
     messages.error(&write_session::store_failed("resume", &key, down()));
     messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
-    messages.store_error(&write_session::out_of_order(&key, Sequence::new(17), Sequence::new(19)));
-    messages.store_error(&write_session::empty_page(&key));
+    messages.store_error(&write_session::out_of_order(
+        store,
+        &key,
+        Sequence::new(17),
+        Sequence::new(19),
+    ));
+    messages.store_error(&write_session::empty_page(store, &key));
     messages.store_error(&StoreError::outdated_approval(&ApprovalId::parse(id).unwrap()));
     messages.store_error(&StoreError::never_written(&ApprovalId::parse(id).unwrap()));
     for of in ["session", "list"] {
@@ -120,7 +128,7 @@ fn add_approvals(messages: &mut Messages, id: &str) {
         messages.line("to the model", text);
     }
     messages.error(&start::approvals_failed(down()));
-    messages.store_error(&upload::timed_out(upload::APPROVAL_STORE));
+    messages.store_error(&upload::timed_out(StoreName::Approvals(&MemoryStore::new())));
     messages.warning(&texts::policy_failed("Bash", "no rules"));
     messages.warning(&texts::store_failed("Bash", &down()));
     messages.warning(&texts::settling_failed(&down()));

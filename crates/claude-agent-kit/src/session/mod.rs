@@ -25,6 +25,7 @@ pub use operations::{McpHandle, Operation};
 pub(crate) use replayed_turn::ReplayedTurn;
 
 use crate::commands::{DriverGone, PendingReply, Reply};
+use crate::diagnose::method_of;
 use crate::driver::{self, Handles, RunGuard, RunKind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
@@ -396,14 +397,15 @@ pub(crate) fn empty_prompt_id() -> Error {
 pub(crate) fn input_ended(operation: &str) -> Error {
     Error::new(
         ErrorKind::InputEnded,
-        format!("`{operation}` failed: the input of the session was ended"),
+        format!("`{}` failed: the input of the session was ended", method_of(operation)),
     )
     .with_help("start a new session")
     .with(|facts| facts.operation = Some(operation.to_owned()))
 }
 
 pub(crate) fn stopped(operation: &str) -> Error {
-    Error::new(ErrorKind::SessionStopped, format!("`{operation}` failed: the session was stopped"))
+    let message = format!("`{}` failed: the session was stopped", method_of(operation));
+    Error::new(ErrorKind::SessionStopped, message)
         .with_help("start a new session")
         .with(|facts| facts.operation = Some(operation.to_owned()))
 }

@@ -67,7 +67,7 @@ impl<'a> BatchWriter<'a> {
             (Sequence::new(entry.sequence.get().saturating_sub(1)), None)
         } else {
             // Sequence numbers do not start again after a deletion.
-            let last = limited(store.append(key, Append::new(&[]))).await?.last;
+            let last = limited(store, store.append(key, Append::new(&[]))).await?.last;
             (last, Some(last))
         };
         Ok(Self {
@@ -106,7 +106,7 @@ impl<'a> BatchWriter<'a> {
         if let Some((last, data)) = &summary {
             append = append.summary(*last, data.text());
         }
-        let appended = limited(self.store.append(self.key, append)).await?;
+        let appended = limited(self.store, self.store.append(self.key, append)).await?;
         self.progress.add(&appended);
         self.present += appended.skipped;
         self.appended += (self.batch.len() as u64).saturating_sub(appended.skipped);

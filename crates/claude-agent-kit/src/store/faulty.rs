@@ -20,9 +20,17 @@ pub(crate) struct FaultyStore {
     pub(crate) appends: Mutex<Vec<(usize, usize)>>,
     /// The number of entries of a page; 0 for the limit of the request.
     pub(crate) page: usize,
+    /// The location; empty for none.
+    pub(crate) location: String,
+    /// Whether a deletion panics.
+    pub(crate) panics: bool,
 }
 
 impl FaultyStore {
+    pub(crate) fn at(location: &str) -> Self {
+        Self { location: location.to_owned(), ..Self::default() }
+    }
+
     pub(crate) fn fail_after(&self, requests: usize) {
         *lock(&self.requests_left) = Some(requests);
     }
@@ -44,6 +52,10 @@ impl FaultyStore {
 }
 
 impl SessionStore for FaultyStore {
+    fn location(&self) -> Option<String> {
+        Some(self.location.clone())
+    }
+
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         Box::pin(async move {
             self.check()?;
@@ -115,6 +127,7 @@ impl SessionStore for FaultyStore {
         modified_ms: u64,
     ) -> StoreFuture<'a, bool> {
         Box::pin(async move {
+            assert!(!self.panics, "the store is down");
             self.check()?;
             self.inner.delete_unchanged(key, modified_ms).await
         })

@@ -122,7 +122,7 @@ pub(crate) fn list_page<'a>(
 ) -> StoreFuture<'a, SessionList> {
     Box::pin(async move {
         let began = Instant::now();
-        let listed = limited(store.list(project, list)).await?;
+        let listed = limited(store, store.list(project, list)).await?;
         let size = |row: &SessionRow| {
             let summary = row.summary.as_ref().map_or(0, |summary| summary.data.len());
             row.session.as_str().len() + summary + 1

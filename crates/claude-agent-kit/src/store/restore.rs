@@ -209,7 +209,7 @@ impl Restorer<'_> {
     }
 
     async fn claim(&self, key: &SessionKey) -> Result<Epoch> {
-        let claimed = limited(self.store.store.claim(key)).await;
+        let claimed = limited(&*self.store.store, self.store.store.claim(key)).await;
         claimed.map_err(|error| store_failed("resume", key, error))
     }
 

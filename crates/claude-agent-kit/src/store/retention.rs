@@ -8,12 +8,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::pages::{Bounds, list_after, list_page};
-use super::upload::limited;
+use super::store_name::StoreName;
+use super::upload::{limited, panicked};
 use crate::approval::Approvals;
+use crate::panics;
 use claude_session_store::record::RecordStore;
-use claude_session_store::{
-    ProjectKey, SessionKey, SessionRow, SessionStore, StoreError, StoreErrorKind, now_ms,
-};
+use claude_session_store::{ProjectKey, SessionKey, SessionRow, SessionStore, StoreError, now_ms};
 
 /// How many sessions are deleted at once.
 const CONCURRENCY: usize = 4;
@@ -176,7 +176,7 @@ impl Retention {
         loop {
             let began = Instant::now();
             let page = store.projects(&self.scope, after.as_deref(), PROJECTS);
-            let names = limited(page).await?;
+            let names = limited(&**store, page).await?;
             bounds.add(names.iter().map(String::len).sum(), !names.is_empty(), began)?;
             for name in &names {
                 let project = ProjectKey::new(&self.scope, name)?;
@@ -245,14 +245,18 @@ async fn delete_session(
     row: SessionRow,
     approvals: Option<Approvals>,
 ) -> Deletion {
-    let deleted = limited(store.delete_unchanged(&key, row.modified_ms)).await;
+    let deleting = limited(&*store, store.delete_unchanged(&key, row.modified_ms));
+    let deleted = panics::caught(deleting).await;
+    let broken = |name| panicked(name, &format!("deleted session {}", key.session()));
+    let deleted = deleted.unwrap_or_else(|| Err(broken(StoreName::Sessions(&*store))));
     let (is_deleted, mut error) = match deleted {
         Ok(is_deleted) => (is_deleted, None),
         Err(error) => (false, Some(error)),
     };
     let mut count = 0;
     if let Some(approvals) = approvals.filter(|_| is_deleted) {
-        match approvals.delete_open(key.session()).await {
+        let deleted = panics::caught(approvals.delete_open(key.session())).await;
+        match deleted.unwrap_or_else(|| Err(broken(approvals.store_name()))) {
             Ok(deleted) => count = deleted,
             Err(failure) => error = Some(failure),
         }
@@ -262,17 +266,13 @@ async fn delete_session(
 
 /// Waits for one deletion.
 async fn join(deletions: &mut JoinSet<Deletion>, report: &mut RetentionReport) {
-    match deletions.join_next().await {
-        Some(Ok(deletion)) => {
-            report.sessions += u64::from(deletion.is_deleted);
-            report.records += deletion.approvals;
-            match deletion.error {
-                Some(error) => report.fail(Some(deletion.key), error),
-                None => report.changed += u64::from(!deletion.is_deleted),
-            }
-        }
-        Some(Err(error)) => report.fail(None, panicked().caused_by(error)),
-        None => {}
+    // Panics of the stores are caught, and nothing aborts the tasks.
+    let Some(Ok(deletion)) = deletions.join_next().await else { return };
+    report.sessions += u64::from(deletion.is_deleted);
+    report.records += deletion.approvals;
+    match deletion.error {
+        Some(error) => report.fail(Some(deletion.key), error),
+        None => report.changed += u64::from(!deletion.is_deleted),
     }
 }
 
@@ -281,11 +281,6 @@ async fn delete_records(approvals: &Approvals, age_ms: u64) -> Result<u64, Store
     let now_ms = approvals.expire_before(age_ms).await?;
     let before_ms = if age_ms == 0 { u64::MAX } else { now_ms.saturating_sub(age_ms) };
     approvals.delete_closed(before_ms).await
-}
-
-pub(crate) fn panicked() -> StoreError {
-    let message = "the store panicked while it deleted a session";
-    StoreError::new(StoreErrorKind::Rejected, message).with_help("report this to its author")
 }
 
 fn milliseconds(time: Duration) -> u64 {
@@ -313,7 +308,7 @@ mod tests {
     use claude_session_store::record::RecordWrite;
     use claude_session_store::{
         Append, Appended, EntryId, EntryPage, Epoch, List, Load, MemoryStore, NewEntry, Sequence,
-        SessionList, StoreFuture, Subpath,
+        SessionList, StoreErrorKind, StoreFuture, Subpath,
     };
 
     fn key(number: u32) -> SessionKey {
@@ -395,6 +390,21 @@ mod tests {
         assert_eq!(count(&*store).await, 0);
     }
 
+    #[tokio::test]
+    async fn a_panic_of_the_store_names_the_store_and_the_session_and_not_its_message() {
+        let store = FaultyStore { panics: true, ..FaultyStore::at("db.example.com") };
+        append(&store, 1).await;
+        let retention = Retention::new("tenant").sessions(store, Duration::ZERO);
+        let [failure] = &retention.run().await.failures[..] else { panic!() };
+        assert_eq!(failure.session, Some(key(1)));
+        let text = format!(
+            "the session store (db.example.com) panicked while it deleted session {}",
+            key(1).session()
+        );
+        assert_eq!(failure.error.message(), text);
+        assert!(std::error::Error::source(&failure.error).is_none());
+    }
+
     #[test]
     fn a_runtime_without_timers_is_an_error() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -422,7 +432,6 @@ mod tests {
         assert_eq!(retention.run().await.into_result().unwrap().sessions, listed as u64);
     }
 
-    /// A store of a user, without the methods for retention.
     /// A store with two sessions, which were changed before and after an hour ago.
     #[derive(Default)]
     struct Dated {
@@ -480,6 +489,7 @@ mod tests {
         assert_eq!(*store.deleted.lock().unwrap(), [key(1)]);
     }
 
+    /// A store of a user, without the methods for retention.
     struct Plain;
 
     impl SessionStore for Plain {

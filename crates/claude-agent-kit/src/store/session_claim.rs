@@ -23,7 +23,7 @@ impl SessionClaim {
     pub(crate) fn check(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let append = Append::new(&[]).epoch(self.epoch);
-            limited(self.store.append(&self.key, append)).await.map(drop)
+            limited(&*self.store, self.store.append(&self.key, append)).await.map(drop)
         })
     }
 }

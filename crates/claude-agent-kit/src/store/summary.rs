@@ -44,7 +44,7 @@ impl SessionSummary {
             add_to_summary(&mut data, entries);
             let json = data.to_json();
             let append = Append::new(entries).epoch(epoch).summary(self.last, json.text());
-            let appended = limited(store.append(key, append)).await?;
+            let appended = limited(store, store.append(key, append)).await?;
             let new = (entries.len() as u64).saturating_sub(appended.skipped);
             self.is_outdated |= appended.last.get() != self.last.get() + new;
             (self.data, self.last) = (data, appended.last);

@@ -13,6 +13,7 @@ use super::pages::Pages;
 use super::position::{Found, Positions};
 use super::private_folder::PrivateFolder;
 use super::session_claim::SessionClaim;
+use super::store_name::StoreName;
 use super::summary::SessionSummary;
 use crate::driver::require_timers;
 use crate::error::Error;
@@ -24,10 +25,6 @@ use claude_session_store::{
 
 /// The time after which a request that the store does not answer counts as failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// The stores, as errors name them.
-pub(crate) const SESSION_STORE: &str = "session store";
-pub(crate) const APPROVAL_STORE: &str = "approval store";
 
 /// The store of a run, and where its sessions are stored.
 #[derive(Debug)]
@@ -162,7 +159,7 @@ impl Target {
                 let created = folder.creates(key.session());
                 created.map_err(|error| unnoted(&folder.note_path(), error))?;
             }
-            let epoch = limited(self.options.store.claim(key)).await?;
+            let epoch = limited(&*self.options.store, self.options.store.claim(key)).await?;
             if let Some(folder) = &self.folder {
                 let noted = folder.claimed(key, epoch);
                 noted.map_err(|error| unnoted(&folder.note_path(), error))?;
@@ -258,13 +255,16 @@ impl Target {
 }
 
 /// Limits the time of one request to a session store.
-pub(crate) fn limited<T: 'static>(request: StoreFuture<'_, T>) -> StoreFuture<'_, T> {
-    limited_in(SESSION_STORE, request)
+pub(crate) fn limited<'a, T: 'static>(
+    store: &'a dyn SessionStore,
+    request: StoreFuture<'a, T>,
+) -> StoreFuture<'a, T> {
+    limited_in(StoreName::Sessions(store), request)
 }
 
 /// Limits the time of one request to a store.
 pub(crate) fn limited_in<'a, T: 'static>(
-    store: &'static str,
+    store: StoreName<'a>,
     request: StoreFuture<'a, T>,
 ) -> StoreFuture<'a, T> {
     Box::pin(async move {
@@ -284,10 +284,17 @@ pub(crate) fn no_runtime(error: Error) -> StoreError {
     store.caused_by(error)
 }
 
-pub(crate) fn timed_out(store: &str) -> StoreError {
+pub(crate) fn timed_out(store: StoreName<'_>) -> StoreError {
     let message = format!("the {store} did not respond within {REQUEST_TIMEOUT:?}");
     StoreError::new(StoreErrorKind::Unavailable, message)
         .with_help("check that the store is running and can be reached, then try again")
+}
+
+/// Creates the error of a store that panicked. The message of the panic may contain entries, so it is not repeated.
+pub(crate) fn panicked(store: StoreName<'_>, during: &str) -> StoreError {
+    let message = format!("the {store} panicked while it {during}");
+    StoreError::new(StoreErrorKind::Rejected, message)
+        .with_help("fix the store: the panic message is in the stderr of this process")
 }
 
 /// Creates the error of a note that cannot be written.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::pages::Pages;
-use super::upload::{SESSION_STORE, limited};
+use super::store_name::StoreName;
+use super::upload::limited;
 use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
 use crate::history::errors;
@@ -83,14 +84,14 @@ pub(crate) fn load_page<'a>(
     load: Load<'a>,
 ) -> StoreFuture<'a, EntryPage> {
     Box::pin(async move {
-        let page = limited(store.load(key, load)).await?;
+        let page = limited(store, store.load(key, load)).await?;
         if page.more && page.entries.is_empty() {
-            return Err(empty_page(key));
+            return Err(empty_page(StoreName::Sessions(store), key));
         }
         let mut before = load.after;
         for entry in &page.entries {
             if entry.sequence <= before {
-                return Err(out_of_order(key, entry.sequence, before));
+                return Err(out_of_order(StoreName::Sessions(store), key, entry.sequence, before));
             }
             before = entry.sequence;
         }
@@ -98,21 +99,23 @@ pub(crate) fn load_page<'a>(
     })
 }
 
-pub(crate) fn out_of_order(key: &SessionKey, entry: Sequence, before: Sequence) -> StoreError {
-    let session = key.session();
-    broken_store(&format!(
-        "entry {} after entry {} of session {session}",
-        entry.get(),
-        before.get()
-    ))
+pub(crate) fn out_of_order(
+    store: StoreName<'_>,
+    key: &SessionKey,
+    entry: Sequence,
+    before: Sequence,
+) -> StoreError {
+    let (session, entry, before) = (key.session(), entry.get(), before.get());
+    broken_store(store, &format!("entry {entry} after entry {before} of session {session}"))
 }
 
-pub(crate) fn empty_page(key: &SessionKey) -> StoreError {
-    broken_store(&format!("an empty page of session {} that is not the last one", key.session()))
+pub(crate) fn empty_page(store: StoreName<'_>, key: &SessionKey) -> StoreError {
+    let found = format!("an empty page of session {} that is not the last one", key.session());
+    broken_store(store, &found)
 }
 
-fn broken_store(found: &str) -> StoreError {
-    let message = format!("the store returned {found}");
+fn broken_store(store: StoreName<'_>, found: &str) -> StoreError {
+    let message = format!("the {store} returned {found}");
     StoreError::new(StoreErrorKind::Corrupt, message).with_help(
         "the store or its data is damaged: run \
          the suite in `claude_session_store::conformance` on a custom store, or restore a backup",
@@ -127,7 +130,7 @@ pub(crate) fn store_failed(action: &str, key: &SessionKey, error: StoreError) ->
 
 /// Creates the error of a call that failed because of its session store.
 pub(crate) fn failed_store(failure: &str, error: StoreError) -> Error {
-    failed_in(SESSION_STORE, failure, error)
+    failed_in("session store", failure, error)
 }
 
 /// Creates the error of a call that failed because of a store, whose own help takes precedence.

@@ -195,6 +195,10 @@ impl Reading<'_> {
 const ENVELOPES: usize = 64 << 10;
 
 impl<S: SessionStore> SessionStore for Encrypted<S> {
+    fn location(&self) -> Option<String> {
+        self.inner.location()
+    }
+
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         self.inner.claim(key)
     }

@@ -190,6 +190,10 @@ impl<S: RecordStore> RecordStore for Encrypted<S> {
         self.inner.poll_interval()
     }
 
+    fn records_location(&self) -> Option<String> {
+        self.inner.records_location()
+    }
+
     fn delete_records<'a>(
         &'a self,
         selection: RecordSelection<'a>,

@@ -109,6 +109,10 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl SessionStore for PostgresStore {
+    fn location(&self) -> Option<String> {
+        Some(format!("PostgreSQL {}", self.shared.pool.target()))
+    }
+
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         let (pool, statements) = self.parts();
         Box::pin(requests::claim(pool, statements, key))

@@ -6,7 +6,7 @@ use claude_session_store::record::{
     OwnerKey, RecordChange, RecordFilter, RecordKey, RecordKind, RecordList, RecordPage,
     RecordSelection, RecordStore, RecordWatch, RecordWrite,
 };
-use claude_session_store::{EntryId, Epoch, StoreError, StoreFuture};
+use claude_session_store::{EntryId, Epoch, SessionStore as _, StoreError, StoreFuture};
 use tokio_postgres::types::{ToSql, Type};
 
 use super::PostgresStore;
@@ -304,6 +304,10 @@ impl RecordStore for PostgresStore {
 
     fn poll_interval(&self) -> Duration {
         self.shared.listener.poll_interval()
+    }
+
+    fn records_location(&self) -> Option<String> {
+        self.location()
     }
 
     fn delete_records<'a>(

@@ -256,6 +256,10 @@ impl fmt::Debug for S3Store {
 }
 
 impl SessionStore for S3Store {
+    fn location(&self) -> Option<String> {
+        Some(format!("S3 {}", self.shared.objects.target()))
+    }
+
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         Box::pin(append::claim(&self.shared, key))
     }

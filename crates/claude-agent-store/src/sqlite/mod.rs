@@ -129,6 +129,10 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SessionStore for SqliteStore {
+    fn location(&self) -> Option<String> {
+        Some(format!("SQLite \"{}\"", self.path.display()))
+    }
+
     fn claim<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Epoch> {
         let key = key.clone();
         Box::pin(self.jobs.write(move |connection| requests::claim(connection, &key)))

@@ -4,7 +4,7 @@ use claude_session_store::record::{
     OwnerKey, RecordChange, RecordFilter, RecordKey, RecordKind, RecordList, RecordPage,
     RecordSelection, RecordStore, RecordWatch, RecordWrite,
 };
-use claude_session_store::{Epoch, Sequence, StoreError, StoreFuture};
+use claude_session_store::{Epoch, Sequence, SessionStore as _, StoreError, StoreFuture};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, named_params, params, params_from_iter};
 
@@ -59,6 +59,10 @@ impl RecordStore for SqliteStore {
             }
             Ok(())
         })
+    }
+
+    fn records_location(&self) -> Option<String> {
+        self.location()
     }
 
     fn delete_records<'a>(

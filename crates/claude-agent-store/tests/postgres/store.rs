@@ -56,6 +56,9 @@ async fn encrypted_store_in_postgres_conforms() {
 async fn sessions_survive_the_store() {
     let options = options();
     let store = PostgresStore::open_with(options.clone()).await.unwrap();
+    let location = store.location().unwrap();
+    assert!(location.starts_with("PostgreSQL \"") && !location.contains(PASSWORD), "{location}");
+    assert_eq!(store.records_location().unwrap(), location);
     let old = store.claim(&key(1)).await.unwrap();
     let batch = [entry("1"), entry("2")];
     let append = Append::new(&batch).epoch(old).summary(Sequence::new(0), "{}");

@@ -95,6 +95,8 @@ async fn wrong_credentials_are_rejected() {
     }
     let store = S3Store::open_with(options()).await.unwrap();
     assert!(!format!("{store:?}").contains(SECRET_KEY));
+    let location = store.location().unwrap();
+    assert!(location.starts_with("S3 \"") && !location.contains(SECRET_KEY), "{location}");
 }
 
 async fn missing_bucket_is_rejected() {

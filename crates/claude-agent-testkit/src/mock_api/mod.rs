@@ -32,7 +32,7 @@
 //! connection.read_to_string(&mut answer).await?;
 //!
 //! assert!(answer.contains("Hello from the mock."));
-//! assert_eq!(api.requests()[0].last_prompt().as_deref(), Some("hi"));
+//! assert_eq!(api.requests()[0].last_user_prompt().as_deref(), Some("hi"));
 //! # Ok(())
 //! # }
 //! ```

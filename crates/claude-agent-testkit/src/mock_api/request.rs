@@ -51,7 +51,15 @@ impl ApiRequest {
         prompts.filter(|text| !is_of_the_cli(text)).map(str::to_owned).collect()
     }
 
-    /// Returns the last of the [`prompts`](Self::prompts).
+    /// Returns the last of the [`user_prompts`](Self::user_prompts): what the user said last, even if the CLI wrote a
+    /// note after it, for example about an interrupt or a background task.
+    pub fn last_user_prompt(&self) -> Option<String> {
+        let prompts = self.prompt_texts().map(|(_, text)| text);
+        prompts.filter(|text| !is_of_the_cli(text)).last().map(str::to_owned)
+    }
+
+    /// Returns the last of the [`prompts`](Self::prompts), which may be one that the CLI wrote itself: see
+    /// [`last_user_prompt`](Self::last_user_prompt).
     pub fn last_prompt(&self) -> Option<String> {
         self.prompt_texts().last().map(|(_, text)| text.to_owned())
     }

@@ -11,6 +11,7 @@ use super::request::ApprovalRequest;
 use crate::Epoch;
 use crate::json_object::JsonObject;
 use claude_wire::id::ToolUseId;
+use claude_wire::visible::visible_message;
 
 /// How long a decision can be used if its request has no expiry. A decision that the model does not use would otherwise
 /// stay open for ever.
@@ -142,7 +143,8 @@ impl fmt::Display for Refusal {
         match self {
             Self::AlreadyDecided(decision) => {
                 let verdict = if decision.is_allowed() { "allowed" } else { "denied" };
-                write!(f, "the tool call was already {verdict} by {:?}", decision.by())
+                let by = format!("{:?}", decision.by());
+                write!(f, "the tool call was already {verdict} by {}", visible_message(&by))
             }
             Self::Expired => f.write_str("the request for approval expired"),
             Self::Withdrawn => f.write_str("the tool call was interrupted or denied by a hook"),

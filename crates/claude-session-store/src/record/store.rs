@@ -77,6 +77,12 @@ pub trait RecordStore: Send + Sync + 'static {
         POLL_INTERVAL
     }
 
+    /// Returns where the store keeps its records, for errors: a path or a server, such as `SQLite "/srv/sessions.db"`,
+    /// without credentials. The default implementation returns `None`, and errors say "the approval store".
+    fn records_location(&self) -> Option<String> {
+        None
+    }
+
     /// Deletes at most `limit` records, of one kind or of all, and returns their number; fewer than `limit` if no others
     /// are left. The epochs of their owners stay, so that an earlier owner stays fenced.
     ///
@@ -112,6 +118,10 @@ impl<S: RecordStore + ?Sized> RecordStore for Arc<S> {
 
     fn poll_interval(&self) -> Duration {
         (**self).poll_interval()
+    }
+
+    fn records_location(&self) -> Option<String> {
+        (**self).records_location()
     }
 
     fn delete_records<'a>(

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use super::extensions::Skills;
-use super::settings::{SYSTEM_PROMPT_BOUNDARY, Settings, SettingsSource, SystemPromptBase};
+use super::settings::{SYSTEM_PROMPT_BOUNDARY, Secret, Settings, SettingsSource, SystemPromptBase};
 use super::thinking::Mode;
 use super::{Form, Needs, contradictions, print_mode, values};
 use crate::json::Json;
+use crate::visible::visible_message;
 
 /// An invalid option or a contradiction of options.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,10 +28,10 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.options.is_empty() {
-            return f.write_str(&self.reason);
+        if !self.options.is_empty() {
+            write!(f, "{}: ", self.options.join(" and "))?;
         }
-        write!(f, "{}: {}", self.options.join(" and "), self.reason)
+        visible_message(&self.reason).fmt(f)
     }
 }
 
@@ -129,6 +130,9 @@ fn thinking(found: &mut Found, settings: &Settings) {
 const FLAG_NAME: &str = "pass the name without spaces and `=`, and the value as a separate argument, as in \
                          `add_arg((\"name\", \"value\"))`";
 
+/// The maximum length of a flag in a problem, in characters.
+const MAX_SHOWN: usize = 64;
+
 fn pairs(found: &mut Found, settings: &Settings) {
     for (name, value) in settings.env.iter() {
         if name.is_empty() || name.contains(['=', '\0']) {
@@ -139,16 +143,38 @@ fn pairs(found: &mut Found, settings: &Settings) {
         }
     }
     for (flag, value) in &settings.extra_args {
-        let name = flag.trim_start_matches('-');
-        // The name may contain the value by mistake, and the value may be secret.
-        let shown = flag.split(['=', ' ', '\n', '\0']).next().unwrap_or_default();
-        if name.is_empty() || name.contains(['=', '\0', ' ', '\n']) {
-            let reason = format!("\"{shown}…\" is not the name of a flag; help: {FLAG_NAME}");
-            found.add(&["extra_args"], reason);
-        }
-        if value.as_ref().is_some_and(|value| value.expose().contains('\0')) {
-            found.add(&["extra_args"], format!("the value of {shown} contains a NUL character"));
-        }
+        self::flag(found, flag, value.as_ref());
+    }
+}
+
+/// Checks a flag that has no setter.
+fn flag(found: &mut Found, flag: &str, value: Option<&Secret>) {
+    let is_separator =
+        |letter: char| letter == '=' || letter.is_whitespace() || letter.is_control();
+    let wrong = match flag.find(is_separator) {
+        Some(at) if flag[at..].starts_with('=') => Some("it contains `=`"),
+        Some(at) if flag[at..].starts_with(char::is_whitespace) => Some("it contains whitespace"),
+        Some(_) => Some("it contains a control character"),
+        None if flag.trim_start_matches('-').is_empty() => Some("it is empty"),
+        None => None,
+    };
+    // The name may contain the value by mistake, and the value may be secret.
+    let name = flag.split(is_separator).next().unwrap_or_default();
+    let mut shown: String = name.chars().take(MAX_SHOWN).collect();
+    if shown.len() < flag.len() {
+        shown.push('…');
+    }
+    if let Some(wrong) = wrong {
+        let reason = format!(
+            "\"{shown}\", which was passed to `add_arg`, is not the name of a flag: {wrong}; help: {FLAG_NAME}"
+        );
+        found.add(&["extra_args"], reason);
+    }
+    if value.is_some_and(|value| value.expose().contains('\0')) {
+        let reason = format!(
+            "the value of \"{shown}\", which was passed to `add_arg`, contains a NUL character; help: remove it"
+        );
+        found.add(&["extra_args"], reason);
     }
 }
 

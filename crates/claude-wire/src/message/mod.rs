@@ -27,6 +27,7 @@ use crate::error::without_values;
 use crate::id::SessionId;
 use crate::repair;
 use crate::schema::{self, Undecodable};
+use crate::visible::visible_message;
 
 pub use assistant::*;
 pub use notice::*;
@@ -199,7 +200,8 @@ impl Malformed {
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a line of {} bytes is not a message: {}", self.line.len(), self.reason)
+        let reason = visible_message(&self.reason);
+        write!(f, "a line of {} bytes is not a message: {reason}", self.line.len())
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::visible::visible_message;
+
 /// Why a session cannot be renamed, tagged or forked.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -23,7 +25,7 @@ impl fmt::Display for TranscriptError {
             Self::EmptyTag => f.write_str("tag is empty; help: pass `None` to remove the tag"),
             Self::NoMessages => f.write_str("the session has no messages to fork"),
             Self::MessageNotFound(uuid) => {
-                write!(f, "message \"{uuid}\" is not in the session")
+                write!(f, "message \"{}\" is not in the session", visible_message(uuid))
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Lines that no CLI should write: each has its outcome, none panics, none is lost.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use claude_wire::launch::Problems;
 use claude_wire::message::SystemMessage;
-use claude_wire::transcript::title_line;
-use claude_wire::{Body, Envelope, FromCli, Json, Message};
+use claude_wire::transcript::{TranscriptError, title_line};
+use claude_wire::{Body, Envelope, FromCli, Json, Malformed, Message};
 
 /// What becomes of a line.
 #[derive(Debug, PartialEq)]
@@ -180,4 +183,23 @@ fn debug_of_errors_is_their_text() {
     assert_eq!(format!("{title:?}"), title.to_string());
     let problems = Problems::one(&["model", "agent"], "the values contradict each other");
     assert_eq!(format!("{problems:?}"), "model and agent: the values contradict each other");
+}
+
+#[test]
+fn invisible_characters_in_errors_are_escaped() {
+    let hidden = "a\u{202e}\u{3164}\u{1b}[2K";
+    let variant = BTreeMap::from([(hidden, 1)]);
+    let texts = [
+        Problems::one(&["cwd"], hidden).to_string(),
+        Malformed::new(Bytes::new(), hidden).to_string(),
+        TranscriptError::MessageNotFound(hidden.to_owned()).to_string(),
+        Json::from_serialize(&variant)
+            .unwrap()
+            .deserialize::<Result<u8, u8>>()
+            .unwrap_err()
+            .to_string(),
+    ];
+    for text in texts {
+        assert!(text.contains("a\\u{202e}\\u{3164}\\u{1b}[2K") && text.is_ascii(), "{text:?}");
+    }
 }

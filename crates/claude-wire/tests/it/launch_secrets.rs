@@ -128,6 +128,35 @@ fn value_inside_a_variable_name_is_not_repeated_in_the_problem() {
     assert!(!text.contains("s3cr3t"), "{text}");
 }
 
+/// A value that follows the name by mistake is not repeated, because it may be secret.
+#[test]
+fn invalid_flag_is_named_with_what_is_wrong() {
+    let long = format!("--{}", "x".repeat(100));
+    for (flag, shown, wrong) in [
+        ("no such flag", "\"no…\"", "it contains whitespace"),
+        ("--key\ts3cr3t", "\"--key…\"", "it contains whitespace"),
+        ("--key=s3cr3t", "\"--key…\"", "it contains `=`"),
+        ("a\u{1b}[2K", "\"a…\"", "it contains a control character"),
+        ("a\0b", "\"a…\"", "it contains a control character"),
+        ("--", "\"--\"", "it is empty"),
+        ("", "\"\"", "it is empty"),
+        (&format!("{long} y"), &*format!("\"--{}…\"", "x".repeat(62)), "it contains whitespace"),
+    ] {
+        let settings = settings(|s| s.extra_args = vec![(flag.to_owned(), None)]);
+        let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
+        let text = problems.to_string();
+        let expected = format!(
+            "extra_args: {shown}, which was passed to `add_arg`, is not the name of a flag: {wrong}; help: pass "
+        );
+        assert!(text.starts_with(&expected), "{text}");
+    }
+    let value = Some(Secret::from("s3cr3t\0"));
+    let settings = settings(|s| s.extra_args = vec![("key".into(), value)]);
+    let problems = command_line(&settings, &Form::Session, &Needs::default()).unwrap_err();
+    let text = "extra_args: the value of \"key\", which was passed to `add_arg`, contains a NUL character; help: remove it";
+    assert_eq!(problems.to_string(), text);
+}
+
 #[test]
 fn the_reason_why_a_value_does_not_decode_does_not_repeat_it() {
     fn reason<T: serde::de::DeserializeOwned>(text: &str) -> String {

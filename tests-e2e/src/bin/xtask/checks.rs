@@ -172,7 +172,8 @@ fn in_ci(outcome: StepOutcome) -> StepOutcome {
 /// Installs everything that the tests compare the project with.
 fn installed() -> StepOutcome {
     let install = || -> Result<(), InstallError> {
-        for version in real_cli::pinned_versions() {
+        for version in real_cli::pinned_versions().into_iter().chain(real_cli::approval_versions())
+        {
             println!("claude {}", real_cli::install_version(&version)?.version);
         }
         for source in Source::ALL {

@@ -151,14 +151,11 @@ async fn prove_two_hosts(area: &Area) -> Result<(bool, String), Box<dyn Error>> 
 /// Continues conversations on the oldest CLI with approvals, a later and the newest one.
 async fn prove_continuations(area: &Area) -> Result<(bool, String), Box<dyn Error>> {
     let (mut figures, mut holds) = (Vec::new(), true);
-    let newest = real_cli::pinned_version();
-    for version in continuations::VERSIONS.into_iter().chain([newest.as_str()]) {
-        let cli = real_cli::install_version(version)?;
+    for version in real_cli::approval_versions().into_iter().chain([real_cli::pinned_version()]) {
+        let cli = real_cli::install_version(&version)?;
         for kind in continuations::KINDS {
-            let play = async || {
-                let harness = Harness::real(Script::new(), &cli).await?.with_tools();
-                continuations::play(&harness, kind).await
-            };
+            let play =
+                async || continuations::play(Harness::real(Script::new(), &cli).await?, kind).await;
             let mut held = 0;
             for _ in (0..area.repetitions).step_by(4) {
                 // At once: most of the time is spent waiting.

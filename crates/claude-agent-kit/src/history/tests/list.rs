@@ -259,3 +259,13 @@ async fn newest_of_several_copies_is_used() {
     let history = fixture.history.for_directory(fixture.work());
     assert_eq!(history.info(&id(1)).await.unwrap().unwrap().summary, "Hi");
 }
+
+#[test]
+fn invisible_characters_of_a_skipped_file_are_escaped() {
+    let skipped = SkippedFile {
+        path: "/srv/a\u{202e}\u{3164}.jsonl".into(),
+        error: std::io::Error::other("denied\u{1b}[2K").into(),
+    };
+    let text = "cannot read the transcript \"/srv/a\\u{202e}\\u{3164}.jsonl\": denied\\u{1b}[2K";
+    assert_eq!(skipped.to_string(), text);
+}

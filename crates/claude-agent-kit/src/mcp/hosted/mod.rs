@@ -11,7 +11,6 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -306,7 +305,7 @@ impl<H: ServerHandler> Service<RoleServer> for GuardedHandler<H> {
         context: RequestContext<RoleServer>,
     ) -> Result<<RoleServer as ServiceRole>::Resp, ErrorData> {
         let cancelled = context.ct.clone();
-        let handled = caught(self.handler.handle_request(request, context));
+        let handled = panics::caught(self.handler.handle_request(request, context));
         let wanted = cancelled.run_until_cancelled(handled);
         match self.over.run_until_cancelled(wanted).await.flatten() {
             Some(Some(result)) => result,
@@ -320,7 +319,7 @@ impl<H: ServerHandler> Service<RoleServer> for GuardedHandler<H> {
         notification: <RoleServer as ServiceRole>::PeerNot,
         context: NotificationContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let handled = caught(self.handler.handle_notification(notification, context));
+        let handled = panics::caught(self.handler.handle_notification(notification, context));
         self.over.run_until_cancelled(handled).await.flatten().unwrap_or(Ok(()))
     }
 
@@ -331,14 +330,4 @@ impl<H: ServerHandler> Service<RoleServer> for GuardedHandler<H> {
     fn supported_protocol_versions(&self) -> std::borrow::Cow<'static, [ProtocolVersion]> {
         Service::supported_protocol_versions(&self.handler)
     }
-}
-
-/// Returns the output of a future, or `None` if it panics.
-async fn caught<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    std::future::poll_fn(move |context| match panics::catch(|| future.as_mut().poll(context)) {
-        Ok(polled) => polled.map(Some),
-        Err(_) => std::task::Poll::Ready(None),
-    })
-    .await
 }

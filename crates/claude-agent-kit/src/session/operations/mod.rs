@@ -10,6 +10,7 @@ use tracing::Instrument as _;
 
 use super::Session;
 use crate::commands::Reply;
+use crate::diagnose::method_of;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Declares operations of a type: the request, and the type of the response; an operation without one
@@ -175,8 +176,9 @@ pub(super) fn decode<T: DeserializeOwned + Default>(
 
 pub(crate) fn missing_capability(operation: &str, field: &str, capability: &str) -> Error {
     let message = format!(
-        "`{operation}` was not sent: the CLI would ignore the field `{field}`, because it lacks the \
-         capability `{capability}`"
+        "`{}` was not sent: the CLI would ignore the field `{field}`, because it lacks the capability \
+         `{capability}`",
+        method_of(operation)
     );
     Error::new(ErrorKind::Unsupported, message)
         .with_help("update the CLI, or omit the field")
@@ -184,7 +186,8 @@ pub(crate) fn missing_capability(operation: &str, field: &str, capability: &str)
 }
 
 pub(crate) fn undecodable(operation: &str, error: claude_wire::DecodeError) -> Error {
-    let message = format!("failed to decode the response to `{operation}`: {error}");
+    let method = method_of(operation);
+    let message = format!("failed to decode the response to `{method}`: {error}");
     Error::new(ErrorKind::UndecodableResponse, message)
         .with_help("use `Session::request` with a `HostRequest` to get the raw response")
         .with(|facts| facts.operation = Some(operation.to_owned()))

@@ -383,6 +383,7 @@ async fn waiting_finds_earlier_and_later_requests() {
     assert_eq!((found.model(), found.stream()), ("model-x", true));
     assert_eq!(found.prompts(), ["first", "second", "third\n\npart"]);
     assert_eq!(found.last_prompt().as_deref(), Some("third\n\npart"));
+    assert_eq!(found.last_user_prompt(), found.last_prompt());
     assert_eq!(found.tool_results(), [tool_result("42")]);
     assert_eq!(found.system_text(), "You are\na mock.");
     assert_eq!(found.tool_names(), ["Bash", "Read"]);
@@ -392,12 +393,23 @@ async fn waiting_finds_earlier_and_later_requests() {
     let debug = format!("{found:?}");
     assert!(debug.contains("x-api-key") && !debug.contains("secret"), "{debug}");
 
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let interrupted = "[Request interrupted by user]";
+    let noted = json!({"model": "m", "messages": [user("first"), user(interrupted)]}).to_string();
+    let mut connection = Connection::open(&api).await;
+    connection.send("POST", "/v1/messages?noted", &[], &noted).await;
+    connection.response().await;
+    let noted = timeout(TIMEOUT, api.wait_for_request(|request| request.query == "noted"));
+    let noted = noted.await.unwrap();
+    assert_eq!(noted.last_prompt().as_deref(), Some(interrupted));
+    assert_eq!(noted.last_user_prompt().as_deref(), Some("first"));
+
     let next = async { api.wait_for_request(|request| request.prompts() == ["later"]).await };
     let later = streaming("later");
     let (next, _) =
         timeout(TIMEOUT, async { tokio::join!(next, send(&api, &later)) }).await.unwrap();
     assert_eq!(next.last_prompt().as_deref(), Some("later"));
-    assert_eq!((api.requests().len(), api.dropped_requests()), (2, 0));
+    assert_eq!((api.requests().len(), api.dropped_requests()), (3, 0));
 }
 
 #[tokio::test]
