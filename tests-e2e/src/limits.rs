@@ -141,7 +141,7 @@ claude-agent-kit/src/store/pages.rs
     MAX_BYTES: one session, or one list, that is read from a store
     MAX_PAGES: pages of one session, or of one list, that are read from a store
     MAX_TIME: reading all entries of one session from a store
-claude-agent-kit/src/store/own_files.rs
+claude-agent-kit/src/session_files/own_files.rs
     MAX_BYTES: a note of a run, and the metadata of a subagent, that are read for a store
 claude-agent-kit/src/store/position.rs
     TAIL_ENTRIES: stored entries by which a local transcript is compared with the store
@@ -171,7 +171,7 @@ claude-agent-kit/src/drift.rs
     MAX_NAME_CHARS: an unknown type or field, and a request ID, in a report
 claude-agent-kit/src/history/change.rs
     ATTEMPTS: attempts to write a change to a transcript that the CLI rewrites
-claude-agent-kit/src/history/file.rs
+claude-agent-kit/src/session_files/open.rs
     MAX_SIDECAR_BYTES: a file beside a transcript: title, archiving, subagent, registry of CLIs
 claude-agent-kit/src/history/follow.rs
     DEFAULT_INTERVAL: looking at a transcript that is followed

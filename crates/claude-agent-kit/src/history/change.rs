@@ -6,12 +6,13 @@ use std::path::Path;
 
 use claude_wire::transcript::{WINDOW, tag_line, title_line, with_leading_newline};
 
-use super::project::Located;
 use super::stored::StoredChange;
-use super::{History, Store, errors, file, live, time};
+use super::{History, Store, errors, live, time};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::private_file;
+use crate::session_files::open;
+use crate::session_files::private_file;
+use crate::session_files::project::Located;
 
 /// How often a change is written until it stays.
 const ATTEMPTS: usize = 5;
@@ -161,7 +162,7 @@ fn delete(store: &Store, id: &SessionId) -> Result<()> {
         Err(error) => Err(error),
     };
     match removed {
-        Err(error) if !file::is_absent(&error) => {
+        Err(error) if !open::is_absent(&error) => {
             Err(errors::io("remove, after its transcript, the folder", &folder, error))
         }
         _ => Ok(()),
@@ -183,9 +184,9 @@ fn append(located: &Located, line: &[u8]) -> Result<()> {
 
 /// Appends a line in one write, and returns whether the file at this path has it.
 fn append_once(path: &Path, line: &[u8]) -> io::Result<bool> {
-    let (mut file, metadata) = file::open_append(path)?;
+    let (mut file, metadata) = open::open_append(path)?;
     let mut last = [0];
-    let has_last = metadata.len() > 0 && file::read_at(&file, &mut last, metadata.len() - 1)? == 1;
+    let has_last = metadata.len() > 0 && open::read_at(&file, &mut last, metadata.len() - 1)? == 1;
     let bytes = with_leading_newline(line, has_last.then_some(last[0]));
     // Not `write_all`: the rest of a short write could end up behind another writer's line. The
     // next attempt starts with a line break.
@@ -202,15 +203,15 @@ fn append_once(path: &Path, line: &[u8]) -> io::Result<bool> {
 /// Returns whether the line is near the end of the file. The file is opened again, since the CLI may
 /// have replaced it.
 pub(super) fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
-    let (file, metadata) = match file::open(path) {
+    let (file, metadata) = match open::open(path) {
         Ok(opened) => opened,
-        Err(error) if file::is_absent(&error) => return Ok(false),
+        Err(error) if open::is_absent(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     let length = line.len() + WINDOW;
     let mut tail = vec![0; length];
     let start = metadata.len().saturating_sub(length as u64);
-    let read = file::read_at(&file, &mut tail, start)?;
+    let read = open::read_at(&file, &mut tail, start)?;
     // Without the line break at the end.
     let text = &line[..line.len() - 1];
     Ok(tail[..read].split(|byte| *byte == b'\n').any(|found| found == text))

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use claude_agent_core::session::MirrorLimits;
 use claude_wire::transcript::{Index, IssueKind, project_folder_name};
 
-use super::project::{Located, canonical};
 use super::source::{Source, Span, SpanReader};
 use super::stored::StoredHistory;
-use super::{CancelFlag, History, Store, errors, file, transcript};
+use super::{CancelFlag, History, Store, errors, transcript};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
+use crate::session_files::open;
+use crate::session_files::project::{Located, canonical};
 use crate::sort;
 #[cfg(doc)]
 use crate::store::StoreOptions;
@@ -318,7 +319,7 @@ impl SessionFiles {
         let failed = |error| errors::io("list", folder, error);
         let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
-            Err(error) if file::is_absent(&error) => return Ok(()),
+            Err(error) if open::is_absent(&error) => return Ok(()),
             Err(error) => return Err(failed(error)),
         };
         for entry in entries {
@@ -359,7 +360,7 @@ impl SessionFiles {
 
     /// Returns the metadata of a subagent in the form in which the CLI mirrors it.
     fn metadata(&mut self, path: &Path) -> Option<String> {
-        let bytes = file::read_sidecar(path).transpose()?;
+        let bytes = open::read_sidecar(path).transpose()?;
         let entry = bytes.ok().and_then(|bytes| metadata_entry(&bytes));
         self.damaged += u64::from(entry.is_none());
         entry

@@ -7,6 +7,7 @@ use claude_wire::transcript::TranscriptError;
 
 use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
+use crate::session_files::project::valid_id;
 use crate::store::write_session::failed_store;
 use crate::store::{SessionKey, StoreError};
 
@@ -27,7 +28,7 @@ pub(crate) fn not_a_session_id(id: &SessionId) -> Error {
 }
 
 pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path>) -> Error {
-    if super::valid_id(id).is_none() {
+    if valid_id(id).is_none() {
         return not_a_session_id(id);
     }
     let place = match directory {

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use claude_wire::transcript::{Ends, Fork, ForkIds, Index};
 
-use super::project::Located;
 use super::source::{Source, Span, SpanReader};
-use super::{CancelFlag, History, errors, file, session_info, time, transcript};
+use super::{CancelFlag, History, errors, session_info, time, transcript};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::private_file;
+use crate::session_files::open;
+use crate::session_files::private_file;
+use crate::session_files::project::Located;
 
 /// How a session is forked. Default: as a whole, with the title of the session and ` (fork)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,7 +92,7 @@ pub(super) fn fork(
 
 fn default_title(located: &Located, source: &Source) -> Result<String> {
     let read = || {
-        let mut buffers = file::EndBuffers::default();
+        let mut buffers = open::EndBuffers::default();
         let length = source.file.metadata()?.len();
         let ends: Ends<'_> = buffers.read(&source.file, length)?;
         Ok(ends.fork_title(session_info::sidecar_title(located, &ends).as_deref()))

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use claude_wire::transcript::{Ends, has_chain_entry};
 
-use super::file::{self, EndBuffers};
-use super::project::{Folders, Located, transcripts};
 use super::session_info::{self, SessionInfo};
 use super::{CancelFlag, History, Store};
 use crate::error::Result;
 use crate::lock::lock;
+use crate::session_files::open::{self, EndBuffers};
+use crate::session_files::project::{Folders, Located, transcripts};
 use crate::sort;
 use crate::tasks;
 
@@ -136,7 +136,7 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
         cancel.check()?;
         let transcripts = transcripts(folder)?;
         for (located, metadata) in transcripts {
-            found.push((file::modified_millis(&metadata), located));
+            found.push((open::modified_millis(&metadata), located));
         }
     }
     sort::sort_by(&mut found, |(one, one_at), (other, other_at)| {
@@ -182,7 +182,7 @@ impl Context<'_> {
         match self.try_read(located, buffers) {
             Ok(Some(info)) => Reading::Shown(Box::new(info)),
             Ok(None) => Reading::Hidden,
-            Err(error) if file::is_absent(&error) => Reading::Hidden,
+            Err(error) if open::is_absent(&error) => Reading::Hidden,
             Err(error) => {
                 Reading::Failed(SkippedFile { path: located.path.clone(), error: Arc::new(error) })
             }
@@ -194,7 +194,7 @@ impl Context<'_> {
         located: &Located,
         buffers: &mut EndBuffers,
     ) -> io::Result<Option<SessionInfo>> {
-        let (file, metadata) = file::open(&located.path)?;
+        let (file, metadata) = open::open(&located.path)?;
         let ends = buffers.read(&file, metadata.len())?;
         let is_hidden = (!self.filter.include_programmatic && ends.is_programmatic())
             || is_continued(located, &ends)
@@ -216,11 +216,11 @@ fn is_continued(located: &Located, ends: &Ends<'_>) -> bool {
 }
 
 fn has_conversation(path: &Path) -> bool {
-    let Ok((file, metadata)) = file::open(path) else { return false };
+    let Ok((file, metadata)) = open::open(path) else { return false };
     let mut chunk = vec![0; 1024 * 1024];
     let mut offset = 0;
     while offset < metadata.len().min(MAX_SCAN) {
-        match file::read_at(&file, &mut chunk, offset) {
+        match open::read_at(&file, &mut chunk, offset) {
             Ok(length) if length > 0 => {
                 if has_chain_entry(&chunk[..length]) {
                     return true;

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{History, errors, file, session_info};
+use super::{History, errors, session_info};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::open;
 
 impl History {
     /// Returns whether a CLI on this machine is using the session, according to the registry of
@@ -33,7 +34,7 @@ pub(super) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
     let registry = config.join("sessions");
     let entries = match fs::read_dir(&registry) {
         Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(None),
+        Err(error) if open::is_absent(&error) => return Ok(None),
         Err(error) => return Err(errors::io("list", &registry, error)),
     };
     for entry in entries {

@@ -54,13 +54,11 @@
 mod change;
 mod copy;
 pub(crate) mod errors;
-mod file;
 mod follow;
 mod fork;
 mod indexing;
 mod list;
 mod live;
-mod project;
 mod session_info;
 mod source;
 mod stored;
@@ -77,17 +75,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use crate::session_files::project::{canonical, main_worktree};
 pub use claude_wire::transcript::{
     Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
-use claude_wire::transcript::{Tree, is_project_folder_override, is_uuid};
+use claude_wire::transcript::{Tree, is_project_folder_override};
 pub use copy::SessionCopy;
 #[cfg(test)]
 pub(crate) use copy::both_on_disk;
 pub use follow::{Follow, FollowEvent};
 pub use fork::ForkOptions;
 pub use list::{ListFilter, SessionPage, SkippedFile};
-pub(crate) use project::{canonical, main_worktree};
 pub use session_info::SessionInfo;
 pub use stream::{EntryStream, HistoryMessage, MessageStream};
 pub use subagents::SubagentInfo;
@@ -98,6 +96,7 @@ use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
+use crate::session_files::project::Store;
 use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 
 /// How many calls of one handle and its clones read or write files at a time.
@@ -112,16 +111,6 @@ pub struct History {
     /// The store that has the sessions instead of the disk.
     stored: Option<Arc<stored::StoredHistory>>,
     permits: Arc<Semaphore>,
-}
-
-/// Where sessions are looked for.
-#[derive(Clone, Debug)]
-struct Store {
-    config: PathBuf,
-    /// The name of the project folder, whatever the working directory.
-    folder_override: Option<String>,
-    /// The working directory whose sessions are meant; `None` for all.
-    directory: Option<PathBuf>,
 }
 
 impl History {
@@ -295,9 +284,4 @@ impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Returns the ID as text if it has the form of one. Other text must not become part of a path.
-fn valid_id(session_id: &SessionId) -> Option<&str> {
-    Some(session_id.as_str()).filter(|id| is_uuid(id))
 }

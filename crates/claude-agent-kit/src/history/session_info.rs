@@ -8,10 +8,11 @@ use std::time::SystemTime;
 use claude_wire::transcript::{Ends, parse_timestamp};
 use serde_json::Value;
 
-use super::project::Located;
-use super::{Store, errors, file, time};
+use super::{Store, errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::open;
+use crate::session_files::project::Located;
 use crate::small_file;
 
 /// The longest title in `custom-title.json` that is shown, in characters.
@@ -51,14 +52,14 @@ pub struct SessionInfo {
 /// Reads what a list shows of one session.
 pub(super) fn read(store: &Store, located: &Located) -> Result<Option<SessionInfo>> {
     let read = || {
-        let (file, metadata) = file::open(&located.path)?;
-        let mut buffers = file::EndBuffers::default();
+        let (file, metadata) = open::open(&located.path)?;
+        let mut buffers = open::EndBuffers::default();
         let ends = buffers.read(&file, metadata.len())?;
         Ok(from_ends(store, located, &ends, &metadata))
     };
     match read() {
         Ok(info) => Ok(info),
-        Err(error) if file::is_absent(&error) => Ok(None),
+        Err(error) if open::is_absent(&error) => Ok(None),
         Err(error) => Err(errors::io("read the transcript", &located.path, error)),
     }
 }
@@ -129,6 +130,6 @@ fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {
 /// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
 /// broken one counts as absent, as it does for the CLI.
 pub(super) fn sidecar(path: &Path) -> Option<Value> {
-    let bytes: io::Result<Option<Vec<u8>>> = file::read_sidecar(path);
+    let bytes: io::Result<Option<Vec<u8>>> = open::read_sidecar(path);
     small_file::parse_json(&bytes.ok()??).ok()
 }

@@ -13,7 +13,6 @@ use claude_wire::transcript::{
 };
 
 use super::list::SkippedFile;
-use super::project::{Located, canonical};
 use super::stream::{HistoryMessage, Parents};
 use super::{
     ForkOptions, History, ListFilter, SessionInfo, SessionPage, SubagentInfo, Transcript, copy,
@@ -21,6 +20,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
+use crate::session_files::project::{Located, canonical, valid_id};
 use crate::store::pages::{Bounds, Pages, list_after, list_page};
 use crate::store::upload::limited;
 use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
@@ -159,7 +159,7 @@ impl History {
         id: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<SessionInfo>>> {
         Box::pin(async move {
-            if super::valid_id(id).is_none() {
+            if valid_id(id).is_none() {
                 return Ok(None);
             }
             let key = self.stored_key(stored, id).await?;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use claude_wire::transcript::MessageFilter;
 use serde_json::Value;
 
-use super::project::Located;
 use super::stream::{MessageStream, Parents};
-use super::{History, Transcript, errors, file, session_info, transcript};
+use super::{History, Transcript, errors, session_info, transcript};
 use crate::error::Result;
 use crate::id::{AgentId, SessionId, ToolUseId};
+use crate::session_files::open;
+use crate::session_files::project::Located;
 use crate::sort;
 
 /// How deep folders of subagents are searched; the CLI uses three levels.
@@ -110,7 +111,7 @@ fn list(located: &Located) -> Result<Vec<SubagentInfo>> {
 fn collect(folder: &Path, depth: usize, found: &mut Vec<SubagentInfo>) -> Result<()> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(()),
+        Err(error) if open::is_absent(&error) => return Ok(()),
         Err(error) => return Err(errors::io("list", folder, error)),
     };
     for entry in entries {

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef, Tree};
 
 use super::indexing::index;
-use super::project::Located;
 use super::source::{Source, Span, SpanReader};
 use super::stream::{self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Spans};
-use super::{CancelFlag, History, errors, file};
+use super::{CancelFlag, History, errors};
 use crate::driver::require_runtime;
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::open;
+use crate::session_files::project::Located;
 
 /// How many bytes of the end are read first for the last messages.
 const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
@@ -247,7 +248,7 @@ pub(super) fn read(located: &Located, cancel: &CancelFlag) -> Result<(Source, In
 
 fn open(located: &Located) -> Result<(Source, u64)> {
     let path = located.path.clone();
-    match file::open(&path) {
+    match open::open(&path) {
         Ok((file, metadata)) => Ok((Source { file, path }, metadata.len())),
         Err(error) => Err(errors::io("open the transcript", &path, error)),
     }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use claude_wire::transcript::{has_chain_entry, is_uuid};
 use serde_json::Value;
 
-use super::own_files::OwnFiles;
 use super::pages::Pages;
 use super::position::LineReader;
 use super::upload::{LocalFile, read_files};
+use crate::session_files::own_files::OwnFiles;
 use crate::sort;
 use claude_session_store::{Load, Occurrences, SessionKey, SessionStore, StoreFuture, Subpath};
 

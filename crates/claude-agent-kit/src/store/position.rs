@@ -11,7 +11,7 @@ use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::own_files::OwnFiles;
+use crate::session_files::own_files::OwnFiles;
 use claude_session_store::{EntryId, NewEntry, StoredEntry, Subpath};
 
 /// The start of the entries that the CLI reports without writing them to the transcript.

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::options::StoreOptions;
-use super::own_files::OwnFiles;
 use super::pages::Pages;
 use super::position::{Found, Positions};
-use super::private_folder::PrivateFolder;
 use super::session_claim::SessionClaim;
 use super::summary::SessionSummary;
 use crate::driver::require_timers;
 use crate::error::Error;
+use crate::session_files::own_files::OwnFiles;
+use crate::session_files::private_folder::PrivateFolder;
 use crate::tasks::{self, Boxed, Unboxing};
 use claude_session_store::{
     Appended, EntryId, Epoch, Load, NewEntry, Occurrences, SessionKey, SessionStore, StoreError,

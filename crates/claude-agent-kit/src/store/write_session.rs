@@ -13,7 +13,7 @@ use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind};
 use crate::history::errors;
 use crate::id::SessionId;
-use crate::private_file;
+use crate::session_files::private_file;
 use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 use claude_session_store::{
     EntryId, EntryPage, Load, LoadScope, Sequence, SessionKey, SessionStore, StoreError,

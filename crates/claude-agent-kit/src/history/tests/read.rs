@@ -2,7 +2,8 @@
 
 use super::*;
 #[cfg(unix)]
-use crate::history::file::counted;
+use crate::session_files::open::counted;
+use crate::session_files::project::Located;
 
 #[tokio::test]
 async fn messages_are_streamed_in_order_and_in_pages() {
@@ -275,7 +276,7 @@ fn nothing_is_chosen_for_a_caller_that_is_gone() {
     let path = fixture.write(1, &conversation(3, &fixture.work()));
     let mut index = Index::new();
     index.feed(&fs::read(&path).unwrap());
-    let located = project::Located { id: id(1), path: path.clone() };
+    let located = Located { id: id(1), path: path.clone() };
     let flag = CancelFlag::default();
     let count = |tree: &Tree<'_>| tree.message_list(MessageFilter::default()).len();
     assert!(flag.choose(&index, count).unwrap() > 0);

@@ -11,12 +11,12 @@ use claude_wire::transcript::{Ends, WINDOW};
 const MAX_SIDECAR_BYTES: usize = 64 * 1024;
 
 /// Opens a regular file for reading. Symbolic links are not followed.
-pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     open_with(OpenOptions::new().read(true), path)
 }
 
 /// Opens an existing regular file for appending and reading.
-pub(super) fn open_append(path: &Path) -> io::Result<(File, Metadata)> {
+pub(crate) fn open_append(path: &Path) -> io::Result<(File, Metadata)> {
     open_with(OpenOptions::new().read(true).append(true), path)
 }
 
@@ -44,18 +44,18 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
     Ok((file, metadata))
 }
 
-pub(super) fn not_regular() -> io::Error {
+pub(crate) fn not_regular() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 /// Returns whether the path does not name anything.
-pub(super) fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Reads at an offset until the buffer is full or the file ends. The position of the file does not
 /// matter, so that several readers can share one handle.
-pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         let at = offset + filled as u64;
@@ -78,7 +78,7 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
 }
 
 /// Returns the contents of a small file; `None` if there is none.
-pub(super) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match open(path) {
         Ok((file, _)) => file,
         Err(error) if is_absent(&error) => return Ok(None),
@@ -94,7 +94,7 @@ pub(super) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The modification time in milliseconds since the Unix epoch, rounded as JavaScript does.
-pub(super) fn modified_millis(metadata: &Metadata) -> i64 {
+pub(crate) fn modified_millis(metadata: &Metadata) -> i64 {
     let Ok(modified) = metadata.modified() else { return 0 };
     let micros = |since: std::time::Duration| i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
     match modified.duration_since(UNIX_EPOCH) {
@@ -105,14 +105,14 @@ pub(super) fn modified_millis(metadata: &Metadata) -> i64 {
 
 /// Buffers for the two ends of a transcript, reused from file to file.
 #[derive(Default)]
-pub(super) struct EndBuffers {
+pub(crate) struct EndBuffers {
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
 impl EndBuffers {
     /// Reads the first and the last bytes of a file of this length.
-    pub(super) fn read(&mut self, file: &File, length: u64) -> io::Result<Ends<'_>> {
+    pub(crate) fn read(&mut self, file: &File, length: u64) -> io::Result<Ends<'_>> {
         self.head.resize(WINDOW, 0);
         let head = read_at(file, &mut self.head, 0)?;
         if length <= WINDOW as u64 {
@@ -127,7 +127,7 @@ impl EndBuffers {
 /// How many bytes were read of each file, for tests.
 #[cfg(all(test, unix))]
 #[expect(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
-pub(super) mod counted {
+pub(crate) mod counted {
     use std::collections::BTreeMap;
     use std::fs::File;
     use std::os::unix::fs::MetadataExt as _;
@@ -137,13 +137,13 @@ pub(super) mod counted {
     /// By device and inode.
     static READ: Mutex<BTreeMap<(u64, u64), usize>> = Mutex::new(BTreeMap::new());
 
-    pub(super) fn add(file: &File, count: usize) {
+    pub(crate) fn add(file: &File, count: usize) {
         let metadata = file.metadata().unwrap();
         *READ.lock().unwrap().entry((metadata.dev(), metadata.ino())).or_default() += count;
     }
 
     /// Returns how many bytes were read of a file since the last call.
-    pub(in crate::history) fn take(path: &Path) -> usize {
+    pub(crate) fn take(path: &Path) -> usize {
         let metadata = path.metadata().unwrap();
         READ.lock().unwrap().remove(&(metadata.dev(), metadata.ino())).unwrap_or_default()
     }

@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::owner::{self, Note, NoteState};
-use super::write_session::Written;
+use super::note::{self, Note, NoteState};
 use crate::id::SessionId;
 use crate::lock::lock;
-use crate::private_file;
+use crate::session_files::private_file;
+use crate::store::write_session::Written;
 use claude_session_store::{EntryId, Epoch, SessionKey};
 
 /// The start of the names of private folders.
@@ -33,7 +33,7 @@ struct FolderState {
 
 impl PrivateFolder {
     /// Creates an empty folder for the resume of a session, or for a fork with this ID.
-    pub(super) fn create(
+    pub(crate) fn create(
         projects: &Path,
         key: &SessionKey,
         fork: Option<SessionId>,
@@ -50,16 +50,16 @@ impl PrivateFolder {
         Ok(folder)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the path of the note.
-    pub(super) fn note_path(&self) -> PathBuf {
-        self.path.join(owner::FILE)
+    pub(crate) fn note_path(&self) -> PathBuf {
+        self.path.join(note::FILE)
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
@@ -71,13 +71,13 @@ impl PrivateFolder {
     }
 
     /// Returns the session that was resumed or forked.
-    pub(super) fn origin(&self) -> SessionId {
+    pub(crate) fn origin(&self) -> SessionId {
         lock(&self.state).note.session.clone()
     }
 
     /// Records that the CLI has created a session, before it is claimed: without a claim, nothing else shows that
     /// it is one of this run.
-    pub(super) fn creates(&self, session: &SessionId) -> io::Result<()> {
+    pub(crate) fn creates(&self, session: &SessionId) -> io::Result<()> {
         let mut state = lock(&self.state);
         if state.note.session == *session || state.note.created.contains(session) {
             return Ok(());
@@ -87,7 +87,7 @@ impl PrivateFolder {
     }
 
     /// Records that the folder has everything that the store has, up to this entry.
-    pub(super) fn restored(&self, key: &SessionKey, written: &Written) -> io::Result<()> {
+    pub(crate) fn restored(&self, key: &SessionKey, written: &Written) -> io::Result<()> {
         let mut state = lock(&self.state);
         state.note.restored = written.last.get();
         if let Some(id) = &written.last_id {
@@ -97,7 +97,7 @@ impl PrivateFolder {
     }
 
     /// Records the last entry that the store has.
-    pub(super) fn acknowledged(&self, key: &SessionKey, entry: &EntryId) -> io::Result<()> {
+    pub(crate) fn acknowledged(&self, key: &SessionKey, entry: &EntryId) -> io::Result<()> {
         let mut state = lock(&self.state);
         state.note.acknowledged.insert(key.session().to_string(), entry.to_string());
         state.note.write(&self.path)
@@ -114,7 +114,7 @@ impl PrivateFolder {
         remove(&self.path);
     }
 
-    /// Keeps the folder for [`recover`](super::recover()): the run has ended.
+    /// Keeps the folder for [`recover`](crate::store::recover()): the run has ended.
     pub(crate) fn keep(&self) {
         let mut state = lock(&self.state);
         if state.is_removed || state.note.state != NoteState::Running {
@@ -139,14 +139,14 @@ impl Drop for PrivateFolder {
 }
 
 /// Removes a private folder. What cannot be removed is removed with the next recovery.
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_dir_all(path) {
         tracing::debug!("cannot remove \"{}\": {error}", path.display());
     }
 }
 
 /// Returns the private folders with a note.
-pub(super) fn all(projects: &Path) -> Vec<(PathBuf, Note)> {
+pub(crate) fn all(projects: &Path) -> Vec<(PathBuf, Note)> {
     let mut noted = Vec::new();
     for entry in fs::read_dir(projects).into_iter().flatten().flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());

@@ -9,35 +9,36 @@ use serde_json::{Value, json};
 
 use super::own_files::OwnFiles;
 use crate::id::SessionId;
-use crate::{list, private_file, small_file};
+use crate::session_files::private_file;
+use crate::{list, small_file};
 use claude_session_store::{Epoch, SessionKey};
 
 /// The name of the note.
-pub(super) const FILE: &str = "session-store.json";
+pub(crate) const FILE: &str = "session-store.json";
 
 /// The note of a private folder.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Note {
-    pub(super) scope: String,
-    pub(super) project: String,
+pub(crate) struct Note {
+    pub(crate) scope: String,
+    pub(crate) project: String,
     /// The session that was resumed.
-    pub(super) session: SessionId,
+    pub(crate) session: SessionId,
     /// The sessions that the run claimed.
-    pub(super) epochs: Map<u64>,
+    pub(crate) epochs: Map<u64>,
     /// The sessions that the run created.
-    pub(super) created: Vec<SessionId>,
+    pub(crate) created: Vec<SessionId>,
     /// The last entry of each session that the store is known to have.
-    pub(super) acknowledged: Map<String>,
+    pub(crate) acknowledged: Map<String>,
     /// The last sequence number of the resumed session that was written to the folder.
-    pub(super) restored: u64,
+    pub(crate) restored: u64,
     /// The process of the host.
     process: Value,
-    pub(super) state: NoteState,
+    pub(crate) state: NoteState,
 }
 
 /// What is known about the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoteState {
+pub(crate) enum NoteState {
     /// The run is in progress if its process exists.
     Running,
     /// The run has ended, and the store may lack entries.
@@ -62,7 +63,7 @@ impl NoteState {
 
 /// Whether the run of a note is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnerState {
+pub(crate) enum OwnerState {
     Gone,
     Alive,
     /// The process is in another container, or the platform does not tell.
@@ -70,7 +71,7 @@ pub(super) enum OwnerState {
 }
 
 impl Note {
-    pub(super) fn new(key: &SessionKey) -> Self {
+    pub(crate) fn new(key: &SessionKey) -> Self {
         Self {
             scope: key.scope().to_owned(),
             project: key.project().to_owned(),
@@ -84,12 +85,12 @@ impl Note {
         }
     }
 
-    pub(super) fn claim(&mut self, key: &SessionKey, epoch: Epoch) {
+    pub(crate) fn claim(&mut self, key: &SessionKey, epoch: Epoch) {
         self.epochs.insert(key.session().to_string(), epoch.get());
     }
 
     /// Returns whether the note is of this session.
-    pub(super) fn is_of(&self, key: &SessionKey) -> bool {
+    pub(crate) fn is_of(&self, key: &SessionKey) -> bool {
         self.scope == key.scope()
             && self.project == key.project()
             && (self.session == *key.session()
@@ -98,7 +99,7 @@ impl Note {
     }
 
     /// Reads the note of a folder; `None` if it has none that can be read, or that another user wrote.
-    pub(super) fn read(folder: &Path) -> Option<Self> {
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
         let bytes = OwnFiles::of_host(folder).read(&folder.join(FILE)).ok()?;
         let mut value = small_file::parse_json(&bytes).ok()?;
         let process = value.get_mut("process").map(Value::take).unwrap_or_default();
@@ -127,7 +128,7 @@ impl Note {
     }
 
     /// Writes the note. A reader sees the old or the new one.
-    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         let value = json!({
             "about": "files of a conversation that a session store resumed; removed when the store has them all",
             "scope": self.scope,
@@ -145,7 +146,7 @@ impl Note {
         fs::rename(&temporary, folder.join(FILE))
     }
 
-    pub(super) fn owner(&self) -> OwnerState {
+    pub(crate) fn owner(&self) -> OwnerState {
         match self.state {
             NoteState::Ended | NoteState::Orphaned => OwnerState::Gone,
             NoteState::Running => owner_of(&self.process),

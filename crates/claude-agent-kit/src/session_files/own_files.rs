@@ -23,7 +23,7 @@ pub(crate) struct OwnFiles {
 
 impl OwnFiles {
     /// The files of a run below its config directory; `user` is the one that the CLI runs as, if it is chosen.
-    pub(super) fn of_run(config: &Path, user: Option<u32>) -> Self {
+    pub(crate) fn of_run(config: &Path, user: Option<u32>) -> Self {
         match user {
             Some(user) => Self { root: Some(config.to_owned()), owners: vec![user] },
             // People move the folder to another disk. An agent with the rights of the host needs no link.
@@ -32,12 +32,12 @@ impl OwnFiles {
     }
 
     /// The files that this process wrote below a directory.
-    pub(super) fn of_host(directory: &Path) -> Self {
+    pub(crate) fn of_host(directory: &Path) -> Self {
         Self { root: Some(directory.to_owned()), owners: own_users() }
     }
 
     /// Accepts the files of this process too: it writes a conversation that is resumed.
-    pub(super) fn or_of_host(mut self) -> Self {
+    pub(crate) fn or_of_host(mut self) -> Self {
         if !self.owners.is_empty() {
             self.owners.extend(own_users());
         }
@@ -45,7 +45,7 @@ impl OwnFiles {
     }
 
     /// Opens a regular file for reading.
-    pub(super) fn open(&self, path: &Path) -> io::Result<(File, Metadata)> {
+    pub(crate) fn open(&self, path: &Path) -> io::Result<(File, Metadata)> {
         let (root, below) = self.below(path).ok_or_else(outside)?;
         let file = open_below(&root, &below)?;
         let metadata = file.metadata()?;
@@ -59,7 +59,7 @@ impl OwnFiles {
     }
 
     /// Returns the contents of a small file.
-    pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open(path)?.0.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_BYTES {

@@ -7,8 +7,9 @@ use claude_wire::transcript::{
     is_same_project_name, is_uuid, project_folder_name, project_folder_prefix,
 };
 
-use super::{Store, errors, file, valid_id};
+use super::open;
 use crate::error::Result;
+use crate::history::errors;
 use crate::id::SessionId;
 use crate::list;
 use crate::small_file;
@@ -16,25 +17,35 @@ use crate::sort;
 
 /// A transcript on disk.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
-    pub(super) id: SessionId,
-    pub(super) path: PathBuf,
+pub(crate) struct Located {
+    pub(crate) id: SessionId,
+    pub(crate) path: PathBuf,
 }
 
 impl Located {
     /// The folder for the files that belong to the session.
-    pub(super) fn session_dir(&self) -> PathBuf {
+    pub(crate) fn session_dir(&self) -> PathBuf {
         self.path.with_extension("")
     }
 }
 
+/// Where sessions are looked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pub(crate) config: PathBuf,
+    /// The name of the project folder, whatever the working directory.
+    pub(crate) folder_override: Option<String>,
+    /// The working directory whose sessions are meant; `None` for all.
+    pub(crate) directory: Option<PathBuf>,
+}
+
 impl Store {
-    pub(super) fn projects(&self) -> PathBuf {
+    pub(crate) fn projects(&self) -> PathBuf {
         self.config.join("projects")
     }
 
     /// Returns the newest copy of a session, or with a working directory the first one.
-    pub(super) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
+    pub(crate) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
         let mut copies = self.copies(id)?;
         if self.directory.is_none() {
             sort::sort_by(&mut copies, |(_, one), (_, other)| other.cmp(one));
@@ -43,7 +54,7 @@ impl Store {
     }
 
     /// Returns a session, or an error.
-    pub(super) fn require(&self, id: &SessionId) -> Result<Located> {
+    pub(crate) fn require(&self, id: &SessionId) -> Result<Located> {
         self.find(id)?
             .ok_or_else(|| errors::not_found(id, &self.projects(), self.directory.as_deref()))
     }
@@ -52,7 +63,7 @@ impl Store {
     ///
     /// # Errors
     /// When there are only files that are not regular, or a folder cannot be read.
-    pub(super) fn copies(&self, id: &SessionId) -> Result<Vec<(Located, i64)>> {
+    pub(crate) fn copies(&self, id: &SessionId) -> Result<Vec<(Located, i64)>> {
         let Some(text) = valid_id(id) else { return Ok(Vec::new()) };
         let name = format!("{text}.jsonl");
         let (mut copies, mut failure) = (Vec::new(), None);
@@ -60,14 +71,14 @@ impl Store {
             let path = folder.join(&name);
             match path.symlink_metadata() {
                 Ok(metadata) if !metadata.is_file() => {
-                    failure = Some(errors::io("open", &path, file::not_regular()));
+                    failure = Some(errors::io("open", &path, open::not_regular()));
                 }
                 Ok(metadata) if metadata.len() == 0 => {}
                 Ok(metadata) => {
                     let located = Located { id: id.clone(), path };
-                    copies.push((located, file::modified_millis(&metadata)));
+                    copies.push((located, open::modified_millis(&metadata)));
                 }
-                Err(error) if file::is_absent(&error) => {}
+                Err(error) if open::is_absent(&error) => {}
                 Err(error) => failure = Some(errors::io("open", &path, error)),
             }
         }
@@ -78,7 +89,7 @@ impl Store {
     }
 
     /// Returns the project folders to look at.
-    pub(super) fn folders(&self, include_worktrees: bool) -> Result<Folders> {
+    pub(crate) fn folders(&self, include_worktrees: bool) -> Result<Folders> {
         let projects = self.projects();
         let Some(directory) = &self.directory else {
             return Ok(Folders { paths: subfolders(&projects)?, directories: Vec::new() });
@@ -127,17 +138,17 @@ impl Store {
 }
 
 /// The project folders of a working directory.
-pub(super) struct Folders {
-    pub(super) paths: Vec<PathBuf>,
+pub(crate) struct Folders {
+    pub(crate) paths: Vec<PathBuf>,
     /// The working directory and the other worktrees; empty for all projects.
-    pub(super) directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
 }
 
 impl Folders {
     /// Returns whether a session that ran in `cwd` belongs to these directories. Folder names are
     /// ambiguous, so a folder can hold sessions of another directory, which must still exist to be
     /// told apart.
-    pub(super) fn includes(&self, cwd: Option<&str>) -> bool {
+    pub(crate) fn includes(&self, cwd: Option<&str>) -> bool {
         let Some(cwd) = cwd else { return true };
         let same = |directory: &PathBuf| directory.to_str() == Some(cwd);
         if self.directories.is_empty() || self.directories.iter().any(same) {
@@ -155,10 +166,10 @@ impl Folders {
 }
 
 /// Returns the transcripts in a folder, each with its modification time in milliseconds.
-pub(super) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
+pub(crate) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) if open::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(errors::io("list", folder, error)),
     };
     let mut found = Vec::new();
@@ -181,7 +192,7 @@ pub(super) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
 fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(projects) {
         Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) if open::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(errors::io("list", projects, error)),
     };
     let mut folders = Vec::new();
@@ -197,9 +208,9 @@ fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
 
 /// Returns whether a transcript in the folder records this working directory.
 fn has_session_of(folder: &Path, cwd: &str) -> bool {
-    let mut buffers = file::EndBuffers::default();
+    let mut buffers = open::EndBuffers::default();
     transcripts(folder).unwrap_or_default().iter().any(|(located, _)| {
-        let Ok((file, metadata)) = file::open(&located.path) else { return false };
+        let Ok((file, metadata)) = open::open(&located.path) else { return false };
         let Ok(ends) = buffers.read(&file, metadata.len()) else { return false };
         ends.recorded_cwd().is_some_and(|recorded| is_same_project_name(&recorded, cwd))
     })
@@ -272,4 +283,9 @@ fn git_dir_of_file(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
 fn line(path: &Path) -> Option<String> {
     let text = String::from_utf8(small_file::read(path).ok()?).ok()?;
     Some(text.trim().to_owned())
+}
+
+/// Returns the ID as text if it has the form of one. Other text must not become part of a path.
+pub(crate) fn valid_id(session_id: &SessionId) -> Option<&str> {
+    Some(session_id.as_str()).filter(|id| is_uuid(id))
 }
