@@ -7,12 +7,11 @@ use std::path::Path;
 use claude_wire::transcript::{WINDOW, tag_line, title_line, with_leading_newline};
 
 use super::stored::StoredChange;
-use super::{History, Store, errors, live, time};
+use super::{History, Store, errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::session_files::open;
-use crate::session_files::private_file;
 use crate::session_files::project::Located;
+use crate::session_files::{live, open, private_file};
 
 /// How often a change is written until it stays.
 const ATTEMPTS: usize = 5;
@@ -106,6 +105,23 @@ impl History {
             Ok(())
         })
         .await
+    }
+
+    /// Returns whether a CLI on this machine is using the session, according to the registry of
+    /// running CLIs in the config directory.
+    ///
+    /// A CLI that has just started may not be registered yet, and CLIs on other machines or in other
+    /// containers cannot be recognized. Where a process cannot be checked, its entry counts as live.
+    ///
+    /// # Errors
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the registry cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn is_live(&self, session_id: &SessionId) -> Result<bool> {
+        self.require_disk("is_live")?;
+        let id = session_id.clone();
+        self.run(move |store, _| Ok(live::process_of(&store.config, &id)?.is_some())).await
     }
 
     /// Deletes a session: its transcript, then the folder with its subagents and tool results.

@@ -58,7 +58,6 @@ mod follow;
 mod fork;
 mod indexing;
 mod list;
-mod live;
 mod session_info;
 mod source;
 mod stored;
@@ -75,7 +74,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use crate::session_files::project::{canonical, main_worktree};
 pub use claude_wire::transcript::{
     Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
@@ -161,7 +159,7 @@ impl History {
         let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
         match given(home) {
             Some(home) => Ok(Self::at(Path::new(&home).join(".claude"))),
-            None => Err(errors::no_config_dir(home)),
+            None => Err(crate::session_files::errors::no_config_dir(home)),
         }
     }
 

@@ -1,7 +1,6 @@
 //! What lists show of a session.
 
 use std::fs::Metadata;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,7 +12,6 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::session_files::open;
 use crate::session_files::project::Located;
-use crate::small_file;
 
 /// The longest title in `custom-title.json` that is shown, in characters.
 const MAX_TITLE: usize = 200;
@@ -97,7 +95,7 @@ pub(super) fn sidecar_title(located: &Located, ends: &Ends<'_>) -> Option<String
     if !ends.needs_sidecar_title() {
         return None;
     }
-    let value = sidecar(&located.session_dir().join("custom-title.json"))?;
+    let value = open::read_json(&located.session_dir().join("custom-title.json"))?;
     let title = shown_title(value.get("customTitle")?.as_str()?);
     (!title.is_empty()).then_some(title)
 }
@@ -121,15 +119,8 @@ fn shown_title(title: &str) -> String {
 }
 
 fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {
-    let value = sidecar(&located.session_dir().join("archived.json"))?;
+    let value = open::read_json(&located.session_dir().join("archived.json"))?;
     let archived = value.get("archived")?.as_bool()?;
     let at = value.get("at").and_then(Value::as_str).and_then(parse_timestamp);
     Some(archived && !at.is_some_and(|at| ends.has_prompt_after(at)))
-}
-
-/// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
-/// broken one counts as absent, as it does for the CLI.
-pub(super) fn sidecar(path: &Path) -> Option<Value> {
-    let bytes: io::Result<Option<Vec<u8>>> = open::read_sidecar(path);
-    small_file::parse_json(&bytes.ok()??).ok()
 }

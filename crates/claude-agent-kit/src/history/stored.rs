@@ -21,9 +21,10 @@ use super::{
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
 use crate::session_files::project::{Located, canonical, valid_id};
+use crate::session_files::write::{TemporaryFolder, metadata_of};
 use crate::store::pages::{Bounds, Pages, list_after, list_page};
 use crate::store::upload::limited;
-use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
+use crate::store::write_session::{load_page, spool, store_failed};
 use crate::store::{
     Append, EntryId, Load, LoadScope, NewEntry, ProjectKey, SessionKey, SessionRow, SessionStore,
     StoreError, StoreErrorKind, StoreOptions, Subpath, Summary,

@@ -7,7 +7,7 @@ use claude_wire::transcript::MessageFilter;
 use serde_json::Value;
 
 use super::stream::{MessageStream, Parents};
-use super::{History, Transcript, errors, session_info, transcript};
+use super::{History, Transcript, errors, transcript};
 use crate::error::Result;
 use crate::id::{AgentId, SessionId, ToolUseId};
 use crate::session_files::open;
@@ -125,7 +125,7 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<SubagentInfo>) -> Result
         match agent {
             _ if kind.is_dir() && depth < MAX_DEPTH => collect(&entry.path(), depth + 1, found)?,
             Some(agent) if kind.is_file() => {
-                let sidecar = session_info::sidecar(&entry.path().with_extension("meta.json"));
+                let sidecar = open::read_json(&entry.path().with_extension("meta.json"));
                 found.push(info(agent, &sidecar.unwrap_or_default(), Some(entry.path())));
             }
             _ => {}

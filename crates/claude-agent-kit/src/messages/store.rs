@@ -11,6 +11,7 @@ use crate::approval::{
 };
 use crate::driver::{mirror, start};
 use crate::history::errors;
+use crate::session_files;
 use crate::store::{
     EntryId, Epoch, NewEntry, ProjectKey, Sequence, SessionKey, StoreError, StoreErrorKind,
     Subpath, pages, recover, restore, retention, upload, write_session,
@@ -48,7 +49,7 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&upload::unnoted(&folder.join("session-store.json"), full));
     let down = || StoreError::new(StoreErrorKind::Unavailable, "the database is locked");
     messages.error(&write_session::store_failed("resume", &key, down()));
-    messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
+    messages.error(&session_files::errors::exists(session, &folder.join("x.jsonl")));
     messages.store_error(&write_session::out_of_order(&key, Sequence::new(17), Sequence::new(19)));
     messages.store_error(&write_session::empty_page(&key));
     messages.store_error(&StoreError::outdated_approval(&ApprovalId::parse(id).unwrap()));

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use claude_wire::transcript::{Ends, WINDOW};
+use serde_json::Value;
+
+use crate::small_file;
 
 /// The maximum size of a sidecar file.
 const MAX_SIDECAR_BYTES: usize = 64 * 1024;
@@ -91,6 +94,12 @@ pub(crate) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
     bytes.truncate(length);
     Ok(Some(bytes))
+}
+
+/// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
+/// broken one counts as absent, as it does for the CLI.
+pub(crate) fn read_json(path: &Path) -> Option<Value> {
+    small_file::parse_json(&read_sidecar(path).ok()??).ok()
 }
 
 /// The modification time in milliseconds since the Unix epoch, rounded as JavaScript does.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::note::{self, Note, NoteState};
+use super::write::SessionContents;
 use crate::id::SessionId;
 use crate::lock::lock;
 use crate::session_files::private_file;
-use crate::store::write_session::Written;
 use claude_session_store::{EntryId, Epoch, SessionKey};
 
 /// The start of the names of private folders.
@@ -87,7 +87,7 @@ impl PrivateFolder {
     }
 
     /// Records that the folder has everything that the store has, up to this entry.
-    pub(crate) fn restored(&self, key: &SessionKey, written: &Written) -> io::Result<()> {
+    pub(crate) fn restored(&self, key: &SessionKey, written: &SessionContents) -> io::Result<()> {
         let mut state = lock(&self.state);
         state.note.restored = written.last.get();
         if let Some(id) = &written.last_id {

@@ -7,9 +7,8 @@ use claude_wire::transcript::{
     is_same_project_name, is_uuid, project_folder_name, project_folder_prefix,
 };
 
-use super::open;
+use super::{errors, open};
 use crate::error::Result;
-use crate::history::errors;
 use crate::id::SessionId;
 use crate::list;
 use crate::small_file;

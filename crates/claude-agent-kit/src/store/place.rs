@@ -8,10 +8,11 @@ use claude_wire::settings::SettingsSource;
 use claude_wire::transcript::{is_project_folder_override, project_folder_name};
 
 use crate::error::Result;
-use crate::history::{canonical, errors, main_worktree};
 use crate::id::SessionId;
 use crate::options::{Options, read_settings};
+use crate::session_files::errors;
 use crate::session_files::own_files::OwnFiles;
+use crate::session_files::project::{canonical, main_worktree};
 
 /// The variable with the name of the project folder. The CLI uses it only beside `CLAUDE_CONFIG_DIR`.
 const FOLDER_VARIABLE: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";

@@ -1,8 +1,9 @@
 //! Lists and infos.
 
 use super::*;
-#[cfg(unix)]
 use crate::session_files::open::counted;
+#[cfg(unix)]
+use crate::session_files::project::main_worktree;
 
 #[tokio::test]
 async fn sessions_are_listed_by_modification_time_in_pages() {

@@ -5,32 +5,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{History, errors, session_info};
+use super::{errors, open};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::session_files::open;
-
-impl History {
-    /// Returns whether a CLI on this machine is using the session, according to the registry of
-    /// running CLIs in the config directory.
-    ///
-    /// A CLI that has just started may not be registered yet, and CLIs on other machines or in other
-    /// containers cannot be recognized. Where a process cannot be checked, its entry counts as live.
-    ///
-    /// # Errors
-    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the registry cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn is_live(&self, session_id: &SessionId) -> Result<bool> {
-        self.require_disk("is_live")?;
-        let id = session_id.clone();
-        self.run(move |store, _| Ok(process_of(&store.config, &id)?.is_some())).await
-    }
-}
 
 /// Returns the process that uses a session.
-pub(super) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
+pub(crate) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
     let registry = config.join("sessions");
     let entries = match fs::read_dir(&registry) {
         Ok(entries) => entries,
@@ -43,7 +23,7 @@ pub(super) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
             continue;
         }
         // An entry that cannot be read is of a CLI that is starting or ending.
-        let Some(value) = session_info::sidecar(&path) else { continue };
+        let Some(value) = open::read_json(&path) else { continue };
         let pid = value.get("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok());
         let is_same = value.get("sessionId").and_then(Value::as_str) == Some(id.as_str());
         if let Some(pid) = pid.filter(|pid| is_same && is_running(*pid, &value)) {
