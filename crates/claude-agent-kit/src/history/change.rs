@@ -7,10 +7,10 @@ use std::path::Path;
 use claude_wire::transcript::{WINDOW, tag_line, title_line, with_leading_newline};
 
 use super::stored::StoredChange;
-use super::{History, Store, errors, time};
+use super::{History, errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::session_files::project::Located;
+use crate::session_files::project::{Located, Projects};
 use crate::session_files::{live, open, private_file};
 
 /// How often a change is written until it stays.
@@ -31,10 +31,10 @@ impl History {
         if let Some(stored) = self.stored() {
             return self.change_stored(stored, &id, StoredChange::Title(&title)).await;
         }
-        self.run(move |store, _| {
+        self.run(move |projects, _| {
             let line = title_line(id.as_str(), &title);
             let line = line.map_err(|error| errors::invalid_change(&id, error))?;
-            append(&store.require(&id)?, &line)
+            append(&projects.require(&id)?, &line)
         })
         .await
     }
@@ -52,10 +52,10 @@ impl History {
             return self.change_stored(stored, session_id, StoredChange::Tag(tag)).await;
         }
         let (id, tag) = (session_id.clone(), tag.map(str::to_owned));
-        self.run(move |store, _| {
+        self.run(move |projects, _| {
             let line = tag_line(id.as_str(), tag.as_deref());
             let line = line.map_err(|error| errors::invalid_change(&id, error))?;
-            append(&store.require(&id)?, &line)
+            append(&projects.require(&id)?, &line)
         })
         .await
     }
@@ -88,10 +88,10 @@ impl History {
     async fn set_archived(&self, session_id: &SessionId, archived: bool) -> Result<()> {
         self.require_disk(if archived { "archive" } else { "unarchive" })?;
         let id = session_id.clone();
-        self.run(move |store, _| {
-            let copies = store.copies(&id)?;
+        self.run(move |projects, _| {
+            let copies = projects.copies(&id)?;
             if copies.is_empty() {
-                store.require(&id)?;
+                projects.require(&id)?;
             }
             let text = format!(r#"{{"archived":{archived},"at":"{}","by":"sdk"}}"#, time::now());
             for (located, _) in copies {
@@ -121,7 +121,8 @@ impl History {
     pub async fn is_live(&self, session_id: &SessionId) -> Result<bool> {
         self.require_disk("is_live")?;
         let id = session_id.clone();
-        self.run(move |store, _| Ok(live::process_of(&store.config, &id)?.is_some())).await
+        self.run(move |projects, _| Ok(live::process_of(&projects.config.path, &id)?.is_some()))
+            .await
     }
 
     /// Deletes a session: its transcript, then the folder with its subagents and tool results.
@@ -144,9 +145,9 @@ impl History {
             return self.delete_stored(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| match live::process_of(&store.config, &id)? {
+        self.run(move |projects, _| match live::process_of(&projects.config.path, &id)? {
             Some(pid) => Err(errors::live(&id, pid)),
-            None => delete(store, &id),
+            None => delete(projects, &id),
         })
         .await
     }
@@ -163,12 +164,12 @@ impl History {
             return self.delete_stored(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| delete(store, &id)).await
+        self.run(move |projects, _| delete(projects, &id)).await
     }
 }
 
-fn delete(store: &Store, id: &SessionId) -> Result<()> {
-    let located = store.require(id)?;
+fn delete(projects: &Projects, id: &SessionId) -> Result<()> {
+    let located = projects.require(id)?;
     fs::remove_file(&located.path)
         .map_err(|error| errors::io("remove the transcript", &located.path, error))?;
     let folder = located.session_dir();

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use claude_agent_core::session::MirrorLimits;
-use claude_wire::transcript::{Index, IssueKind, project_folder_name};
+use claude_wire::transcript::{Index, IssueKind};
 
 use super::source::{Source, Span, SpanReader};
 use super::stored::StoredHistory;
-use super::{CancelFlag, History, Store, errors, transcript};
+use super::{CancelFlag, History, errors, transcript};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::session_files::open;
-use crate::session_files::project::{Located, canonical};
+use crate::session_files::project::{Located, Projects};
 use crate::sort;
 #[cfg(doc)]
 use crate::store::StoreOptions;
@@ -97,8 +97,8 @@ impl History {
     ) -> Result<SessionCopy> {
         let session = id.clone();
         let (located, files) = self
-            .run(move |store, _| {
-                let located = store.require(&session)?;
+            .run(move |projects, _| {
+                let located = projects.require(&session)?;
                 let files = SessionFiles::find(&located)?;
                 Ok((located, files))
             })
@@ -127,7 +127,8 @@ impl History {
     ) -> Result<SessionCopy> {
         let key = self.stored_key(stored, id).await?;
         let project = key.project().to_owned();
-        let (project, folder) = target.run(move |store, _| target_folder(store, project)).await?;
+        let (project, folder) =
+            target.run(move |projects, _| target_folder(projects, project)).await?;
         let written = write_session(stored.store(), &key, &folder).await?;
         if written.entries == 0 {
             return Err(errors::not_in_store(&key));
@@ -166,7 +167,7 @@ impl History {
         stored: &StoredHistory,
         project: String,
     ) -> Result<SessionKey> {
-        let is_set = stored.project.is_some() || self.store.directory.is_some();
+        let is_set = stored.project.is_some() || self.projects.directory.is_some();
         let project = if is_set { self.project_name(stored).await? } else { project };
         stored.key(&project, id)
     }
@@ -382,18 +383,18 @@ fn project_of(located: &Located) -> String {
 }
 
 /// Returns the project folder for a copy, and its name.
-fn target_folder(store: &Store, project: String) -> Result<(String, PathBuf)> {
-    let name = match (&store.directory, &store.folder_override) {
-        (_, Some(name)) => name.clone(),
-        (Some(directory), None) => project_folder_name(&canonical(directory).to_string_lossy()),
-        (None, None) => project,
+fn target_folder(projects: &Projects, project: String) -> Result<(String, PathBuf)> {
+    let config = &projects.config;
+    let name = match &projects.directory {
+        Some(directory) => config.folder_name(directory),
+        None => config.folder_override.clone().unwrap_or(project),
     };
     // The project of a key can be any text.
     let is_name = Subpath::new(&name).is_ok() && !name.contains('/');
     if !is_name {
         return Err(errors::no_project_folder(&name));
     }
-    let folder = store.projects().join(&name);
+    let folder = config.projects().join(&name);
     Ok((name, folder))
 }
 

@@ -68,8 +68,8 @@ impl History {
     pub async fn follow(&self, session_id: &SessionId) -> Result<Follow> {
         self.require_disk("follow")?;
         let id = session_id.clone();
-        let tail = self.run(move |store, _| {
-            let path = store.require(&id)?.path;
+        let tail = self.run(move |projects, _| {
+            let path = projects.require(&id)?.path;
             Tail::at_end(&path).map_err(|error| errors::io("read", &path, error))
         });
         Ok(Follow {

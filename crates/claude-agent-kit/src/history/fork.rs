@@ -60,7 +60,7 @@ impl History {
             return self.fork_stored(stored, session_id, options).await;
         }
         let id = session_id.clone();
-        self.run(move |store, cancel| fork(&store.require(&id)?, &options, cancel)).await
+        self.run(move |projects, cancel| fork(&projects.require(&id)?, &options, cancel)).await
     }
 }
 

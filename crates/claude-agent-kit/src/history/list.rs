@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use claude_wire::transcript::{Ends, has_chain_entry};
 
 use super::session_info::{self, SessionInfo};
-use super::{CancelFlag, History, Store};
+use super::{CancelFlag, History};
 use crate::error::Result;
 use crate::lock::lock;
 use crate::session_files::open::{self, EndBuffers};
-use crate::session_files::project::{Folders, Located, transcripts};
+use crate::session_files::project::{Folders, Located, Projects, transcripts};
 use crate::sort;
 use crate::tasks;
 
@@ -118,7 +118,7 @@ impl History {
         if let Some(stored) = self.stored() {
             return self.list_stored(stored, filter).await;
         }
-        self.run(move |store, cancel| list(store, filter, cancel)).await
+        self.run(move |projects, cancel| list(projects, filter, cancel)).await
     }
 }
 
@@ -129,8 +129,8 @@ enum Reading {
     Failed(SkippedFile),
 }
 
-fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<SessionPage> {
-    let folders = store.folders(filter.include_worktrees)?;
+fn list(projects: &Projects, filter: ListFilter, cancel: &CancelFlag) -> Result<SessionPage> {
+    let folders = projects.folders(filter.include_worktrees)?;
     let mut found = Vec::new();
     for folder in &folders.paths {
         cancel.check()?;
@@ -143,7 +143,7 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
         (other, other_at.id.as_str()).cmp(&(one, one_at.id.as_str()))
     });
     let wanted = filter.limit.map_or(usize::MAX, |limit| filter.offset.saturating_add(limit));
-    let context = Context { store, folders: &folders, filter };
+    let context = Context { projects, folders: &folders, filter };
     let mut page = SessionPage::default();
     let mut seen: HashSet<String> = HashSet::new();
     let mut rest = &found[..];
@@ -172,7 +172,7 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
 }
 
 struct Context<'a> {
-    store: &'a Store,
+    projects: &'a Projects,
     folders: &'a Folders,
     filter: ListFilter,
 }
@@ -203,7 +203,7 @@ impl Context<'_> {
         if is_hidden {
             return Ok(None);
         }
-        Ok(session_info::from_ends(self.store, located, &ends, &metadata))
+        Ok(session_info::from_ends(self.projects, located, &ends, &metadata))
     }
 }
 

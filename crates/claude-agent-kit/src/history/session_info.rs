@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use claude_wire::transcript::{Ends, parse_timestamp};
 use serde_json::Value;
 
-use super::{Store, errors, time};
+use super::{errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::session_files::open;
-use crate::session_files::project::Located;
+use crate::session_files::project::{Located, Projects};
 
 /// The longest title in `custom-title.json` that is shown, in characters.
 const MAX_TITLE: usize = 200;
@@ -48,12 +48,12 @@ pub struct SessionInfo {
 }
 
 /// Reads what a list shows of one session.
-pub(super) fn read(store: &Store, located: &Located) -> Result<Option<SessionInfo>> {
+pub(super) fn read(projects: &Projects, located: &Located) -> Result<Option<SessionInfo>> {
     let read = || {
         let (file, metadata) = open::open(&located.path)?;
         let mut buffers = open::EndBuffers::default();
         let ends = buffers.read(&file, metadata.len())?;
-        Ok(from_ends(store, located, &ends, &metadata))
+        Ok(from_ends(projects, located, &ends, &metadata))
     };
     match read() {
         Ok(info) => Ok(info),
@@ -64,7 +64,7 @@ pub(super) fn read(store: &Store, located: &Located) -> Result<Option<SessionInf
 
 /// Returns what a list shows, from the ends of the transcript and the files beside it.
 pub(super) fn from_ends(
-    store: &Store,
+    projects: &Projects,
     located: &Located,
     ends: &Ends<'_>,
     metadata: &Metadata,
@@ -73,7 +73,7 @@ pub(super) fn from_ends(
     let has_folder = located.session_dir().symlink_metadata().is_ok();
     let title = if has_folder { sidecar_title(located, ends) } else { None };
     let info = ends.info(title.as_deref())?;
-    let directory = store.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
+    let directory = projects.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
     Some(SessionInfo {
         session_id: located.id.clone(),
         summary: info.summary,

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use claude_wire::Json;
-use claude_wire::transcript::{
-    MessageFilter, SummaryData, project_folder_name, tag_line, title_line,
-};
+use claude_wire::transcript::{MessageFilter, SummaryData, tag_line, title_line};
 
 use super::list::SkippedFile;
 use super::stream::{HistoryMessage, Parents};
@@ -20,7 +18,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
-use crate::session_files::project::{Located, canonical, valid_id};
+use crate::session_files::project::{Located, valid_id};
 use crate::session_files::write::{TemporaryFolder, metadata_of};
 use crate::store::pages::{Bounds, Pages, list_after, list_page};
 use crate::store::upload::limited;
@@ -96,12 +94,9 @@ impl History {
         if let Some(project) = &stored.project {
             return Ok(project.as_ref().to_owned());
         }
-        self.run(|store, _| {
-            let directory = match &store.directory {
-                Some(directory) => canonical(directory),
-                None => canonical(Path::new(".")),
-            };
-            Ok(project_folder_name(&directory.to_string_lossy()))
+        self.run(|projects, _| {
+            let directory = projects.directory.as_deref().unwrap_or(Path::new("."));
+            Ok(projects.config.folder_name(directory))
         })
         .await
     }

@@ -49,7 +49,7 @@ impl History {
             return self.stored_subagents(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| list(&store.require(&id)?)).await
+        self.run(move |projects, _| list(&projects.require(&id)?)).await
     }
 
     /// Opens the transcript of a subagent and indexes its entries. Use it to read more than the
@@ -70,8 +70,8 @@ impl History {
             return self.open_stored(stored, session_id, Some(agent_id)).await;
         }
         let (id, agent) = (session_id.clone(), agent_id.clone());
-        let read = self.run(move |store, cancel| {
-            let found = list(&store.require(&id)?)?;
+        let read = self.run(move |projects, cancel| {
+            let found = list(&projects.require(&id)?)?;
             let found = found.into_iter().find(|info| info.agent_id == agent);
             let Some((info, path)) = found.and_then(|info| Some((info.clone(), info.path?))) else {
                 return Err(errors::subagent_not_found(&id, agent.as_str()));

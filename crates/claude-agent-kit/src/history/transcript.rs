@@ -48,7 +48,7 @@ impl History {
             return self.open_stored(stored, session_id, None).await;
         }
         let id = session_id.clone();
-        let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
+        let read = self.run(move |projects, cancel| read(&projects.require(&id)?, cancel));
         let (source, index) = read.await?;
         Ok(Transcript::new(self, session_id, source, index, None))
     }
@@ -112,7 +112,7 @@ impl History {
             return self.last_stored_messages(stored, session_id, count, filter).await;
         }
         let id = session_id.clone();
-        self.run(move |store, cancel| last(&store.require(&id)?, count, filter, cancel)).await
+        self.run(move |projects, cancel| last(&projects.require(&id)?, count, filter, cancel)).await
     }
 }
 

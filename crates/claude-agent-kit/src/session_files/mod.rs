@@ -1,5 +1,6 @@
 //! The files of a session on the local disk.
 
+pub(crate) mod config;
 pub(crate) mod errors;
 pub(crate) mod live;
 pub(crate) mod note;

@@ -7,6 +7,7 @@ use claude_wire::transcript::{
     is_same_project_name, is_uuid, project_folder_name, project_folder_prefix,
 };
 
+use super::config::ConfigDir;
 use super::{errors, open};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -30,19 +31,13 @@ impl Located {
 
 /// Where sessions are looked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Store {
-    pub(crate) config: PathBuf,
-    /// The name of the project folder, whatever the working directory.
-    pub(crate) folder_override: Option<String>,
+pub(crate) struct Projects {
+    pub(crate) config: ConfigDir,
     /// The working directory whose sessions are meant; `None` for all.
     pub(crate) directory: Option<PathBuf>,
 }
 
-impl Store {
-    pub(crate) fn projects(&self) -> PathBuf {
-        self.config.join("projects")
-    }
-
+impl Projects {
     /// Returns the newest copy of a session, or with a working directory the first one.
     pub(crate) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
         let mut copies = self.copies(id)?;
@@ -54,8 +49,9 @@ impl Store {
 
     /// Returns a session, or an error.
     pub(crate) fn require(&self, id: &SessionId) -> Result<Located> {
-        self.find(id)?
-            .ok_or_else(|| errors::not_found(id, &self.projects(), self.directory.as_deref()))
+        self.find(id)?.ok_or_else(|| {
+            errors::not_found(id, &self.config.projects(), self.directory.as_deref())
+        })
     }
 
     /// Returns every copy of a session, each with its modification time.
@@ -89,13 +85,13 @@ impl Store {
 
     /// Returns the project folders to look at.
     pub(crate) fn folders(&self, include_worktrees: bool) -> Result<Folders> {
-        let projects = self.projects();
+        let projects = self.config.projects();
         let Some(directory) = &self.directory else {
             return Ok(Folders { paths: subfolders(&projects)?, directories: Vec::new() });
         };
         let directory = canonical(directory);
         let mut names = Vec::new();
-        if let Some(name) = &self.folder_override {
+        if let Some(name) = &self.config.folder_override {
             names.push(name.clone());
         }
         let mut directories = vec![directory.clone()];

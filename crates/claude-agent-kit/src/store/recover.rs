@@ -85,7 +85,7 @@ pub(super) fn leftovers<'a>(
     selects: &'a (dyn Fn(&Note) -> bool + Sync),
 ) -> BoxFuture<'a, Result<Vec<Recovered>>> {
     Box::pin(async move {
-        let projects = place.projects();
+        let projects = place.config.projects();
         let folders = blocking(move || Ok(private_folder::all(&projects))).await?;
         let mut recovered = Vec::new();
         for (path, note) in folders {

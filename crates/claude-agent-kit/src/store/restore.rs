@@ -166,7 +166,7 @@ impl Restorer<'_> {
         restored.warnings.extend(recovered.iter().filter_map(orphaned_folder));
         let is_fork = restored.options.settings.start.fork;
         // Before the claim, which would end a run of this machine whose transcript cannot be replaced.
-        if !is_fork && !self.place.is_folder_chosen && self.history().is_live(key.session()).await?
+        if !is_fork && !self.place.config.is_chosen && self.history().is_live(key.session()).await?
         {
             return Err(in_use(key.session()));
         }
@@ -195,7 +195,7 @@ impl Restorer<'_> {
         if found.has_local_only && found.has_stored_only {
             restored.warnings.push(orphaned(key.session(), &path));
         }
-        if self.place.is_folder_chosen {
+        if self.place.config.is_chosen {
             return self.write_private(key, claimed, restored).await;
         }
         if is_live {
@@ -205,7 +205,7 @@ impl Restorer<'_> {
     }
 
     fn history(&self) -> History {
-        History::at(&self.place.config)
+        History::at(&self.place.config.path)
     }
 
     async fn claim(&self, key: &SessionKey) -> Result<Epoch> {
@@ -255,7 +255,7 @@ impl Restorer<'_> {
         claimed: Option<Epoch>,
         restored: &mut Restored,
     ) -> Result<()> {
-        let projects = self.place.projects();
+        let projects = self.place.config.projects();
         let (shown, owned) = (projects.clone(), key.clone());
         let start = &restored.options.settings.start;
         let fork = start.id.clone().filter(|_| start.fork);

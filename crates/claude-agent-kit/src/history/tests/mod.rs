@@ -117,25 +117,6 @@ pub(super) fn ids(page: &SessionPage) -> Vec<SessionId> {
 }
 
 #[test]
-fn config_directory_is_the_one_of_the_cli() {
-    let at = |variables: &[(&str, &str)]| {
-        History::from_variables(|name| {
-            let found = variables.iter().find(|(other, _)| *other == name);
-            found.map(|(_, value)| OsString::from(value))
-        })
-    };
-    let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-    assert_eq!(at(&[(home, "/h")]).unwrap().config_dir(), Some(Path::new("/h/.claude")));
-    let given = [(home, "/h"), ("CLAUDE_CONFIG_DIR", "/c")];
-    assert_eq!(at(&given).unwrap().config_dir(), Some(Path::new("/c")));
-    let empty = [(home, "/h"), ("CLAUDE_CONFIG_DIR", "")];
-    assert_eq!(at(&empty).unwrap().config_dir(), Some(Path::new("/h/.claude")));
-    assert_eq!(at(&[]).unwrap_err().kind(), ErrorKind::InvalidOptions);
-    let options = Options::new().env("CLAUDE_CONFIG_DIR", "/o");
-    assert_eq!(History::from_options(&options).unwrap().config_dir(), Some(Path::new("/o")));
-}
-
-#[test]
 fn calls_outside_of_a_runtime_are_errors() {
     let history = History::at("/none");
     let mut future = std::pin::pin!(history.list(ListFilter::new()));

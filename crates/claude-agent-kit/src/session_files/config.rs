@@ -1,0 +1,129 @@
+//! The config directory of a run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use claude_wire::launch::Settings;
+use claude_wire::transcript::{is_project_folder_override, project_folder_name};
+
+use super::errors;
+use super::project::canonical;
+use crate::error::Result;
+
+/// The variable with the home directory.
+pub(crate) const HOME_VARIABLE: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+
+/// The variable with the name of the project folder. The CLI uses it only beside `CLAUDE_CONFIG_DIR`.
+pub(crate) const FOLDER_VARIABLE: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
+
+/// The config directory of the CLI.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigDir {
+    pub(crate) path: PathBuf,
+    /// Whether `CLAUDE_CONFIG_DIR` is set: then the CLI lets the project folder be chosen.
+    pub(crate) is_chosen: bool,
+    /// The name of the project folder, whatever the working directory.
+    pub(crate) folder_override: Option<String>,
+}
+
+impl ConfigDir {
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self { path, is_chosen: false, folder_override: None }
+    }
+
+    /// Returns the directory that a CLI with these settings uses.
+    ///
+    /// # Errors
+    /// If neither `CLAUDE_CONFIG_DIR` nor the home directory is passed to the CLI.
+    pub(crate) fn of_run(settings: &Settings) -> Result<Self> {
+        let found = Self::resolve(settings, &|name| std::env::var_os(name));
+        found.ok_or_else(|| errors::no_config_dir(HOME_VARIABLE))
+    }
+
+    /// Returns the directory that a CLI with these settings uses, if this process has these variables.
+    pub(crate) fn resolve(settings: &Settings, own: Variables<'_>) -> Option<Self> {
+        let variable = |name: &str| variable(settings, own, name).filter(|value| !value.is_empty());
+        // The CLI resolves a relative path from its working directory.
+        let base = settings.cwd.as_deref().unwrap_or(Path::new(""));
+        let Some(config) = variable("CLAUDE_CONFIG_DIR") else {
+            return Some(Self::at(base.join(variable(HOME_VARIABLE)?).join(".claude")));
+        };
+        let name = variable(FOLDER_VARIABLE).and_then(|name| name.into_string().ok());
+        Some(Self {
+            path: base.join(config),
+            is_chosen: true,
+            folder_override: name.filter(|name| is_project_folder_override(name)),
+        })
+    }
+
+    pub(crate) fn projects(&self) -> PathBuf {
+        self.path.join("projects")
+    }
+
+    /// Returns the name of the folder with the sessions of a working directory.
+    pub(crate) fn folder_name(&self, directory: &Path) -> String {
+        let natural = || project_folder_name(&canonical(directory).to_string_lossy());
+        self.folder_override.clone().unwrap_or_else(natural)
+    }
+}
+
+/// The environment variables of this process.
+pub(crate) type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Returns an environment variable as a CLI with these settings sees it.
+pub(crate) fn variable(settings: &Settings, own: Variables<'_>, name: &str) -> Option<OsString> {
+    let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
+    given.or_else(|| own(name).filter(|_| settings.environment.passes(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::History;
+    use crate::options::Options;
+
+    fn resolved(options: &Options, own: &[(&str, &str)]) -> Option<PathBuf> {
+        let own = |name: &str| {
+            let found = own.iter().find(|(other, _)| *other == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        ConfigDir::resolve(&options.settings, &own).map(|config| config.path)
+    }
+
+    #[test]
+    fn config_directory_is_the_one_of_the_cli() {
+        let options = Options::new();
+        let of = |own: &[(&str, &str)]| resolved(&options, own);
+        assert_eq!(of(&[(HOME_VARIABLE, "/h")]), Some("/h/.claude".into()));
+        let given = [(HOME_VARIABLE, "/h"), ("CLAUDE_CONFIG_DIR", "/c")];
+        assert_eq!(of(&given), Some("/c".into()));
+        let empty = [(HOME_VARIABLE, "/h"), ("CLAUDE_CONFIG_DIR", "")];
+        assert_eq!(of(&empty), Some("/h/.claude".into()));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[(HOME_VARIABLE, "")]), None);
+        let options = Options::new().env("CLAUDE_CONFIG_DIR", "/o");
+        assert_eq!(resolved(&options, &given), Some("/o".into()));
+    }
+
+    #[test]
+    fn a_relative_config_directory_is_below_the_working_directory_of_the_run() {
+        let options = Options::new().env("CLAUDE_CONFIG_DIR", "config").cwd("/work");
+        assert_eq!(resolved(&options, &[]), Some("/work/config".into()));
+        let history = History::from_options(&options).unwrap();
+        assert_eq!(history.config_dir(), Some(Path::new("/work/config")));
+        let options = Options::new().cwd("/work");
+        assert_eq!(resolved(&options, &[(HOME_VARIABLE, "h")]), Some("/work/h/.claude".into()));
+    }
+
+    #[test]
+    fn a_folder_name_counts_beside_a_chosen_directory_only() {
+        let named = Options::new().env(FOLDER_VARIABLE, "tenant").env(HOME_VARIABLE, "/h");
+        let of = |options: &Options| {
+            ConfigDir::of_run(&options.settings).unwrap().folder_name(Path::new("/work/none"))
+        };
+        assert_eq!(of(&named.clone().env("CLAUDE_CONFIG_DIR", "")), "-work-none");
+        let chosen = named.env("CLAUDE_CONFIG_DIR", "/c");
+        assert_eq!(of(&chosen), "tenant");
+        assert_eq!(of(&chosen.env(FOLDER_VARIABLE, "../x")), "-work-none");
+    }
+}
