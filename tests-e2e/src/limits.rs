@@ -183,7 +183,7 @@ claude-agent-kit/src/history/mod.rs
     CONCURRENCY_LIMIT: calls of a `History` and its clones that use files
 claude-agent-kit/src/history/source.rs
     READ_BYTES: bytes that a stream of the history reads ahead
-claude-agent-kit/src/history/subagents.rs
+claude-agent-kit/src/session_files/members.rs
     MAX_DEPTH: levels of folders with subagents
 claude-wire/src/transcript/index.rs
     DEFAULT_MAX_LINE_BYTES: a line of a transcript

@@ -1,6 +1,5 @@
 //! Renames, tags, archives and deletes sessions.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -10,7 +9,7 @@ use super::stored::StoredChange;
 use super::{History, errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::session_files::project::{Located, Projects};
+use crate::session_files::members::SessionFiles;
 use crate::session_files::{live, open, private_file};
 
 /// How often a change is written until it stays.
@@ -95,10 +94,10 @@ impl History {
             }
             let text = format!(r#"{{"archived":{archived},"at":"{}","by":"sdk"}}"#, time::now());
             for (located, _) in copies {
-                let folder = located.session_dir();
+                let folder = located.folder();
                 let write = || {
                     private_file::create_dir(&folder)?;
-                    replace(&folder.join("archived.json"), text.as_bytes())
+                    private_file::replace(&located.archive_file(), text.as_bytes())
                 };
                 write().map_err(|error| errors::io("write to", &folder, error))?;
             }
@@ -147,7 +146,7 @@ impl History {
         let id = session_id.clone();
         self.run(move |projects, _| match live::process_of(&projects.config.path, &id)? {
             Some(pid) => Err(errors::live(&id, pid)),
-            None => delete(projects, &id),
+            None => projects.require(&id)?.remove(),
         })
         .await
     }
@@ -164,30 +163,12 @@ impl History {
             return self.delete_stored(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |projects, _| delete(projects, &id)).await
-    }
-}
-
-fn delete(projects: &Projects, id: &SessionId) -> Result<()> {
-    let located = projects.require(id)?;
-    fs::remove_file(&located.path)
-        .map_err(|error| errors::io("remove the transcript", &located.path, error))?;
-    let folder = located.session_dir();
-    let removed = match folder.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&folder),
-        Ok(_) => fs::remove_file(&folder),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if !open::is_absent(&error) => {
-            Err(errors::io("remove, after its transcript, the folder", &folder, error))
-        }
-        _ => Ok(()),
+        self.run(move |projects, _| projects.require(&id)?.remove()).await
     }
 }
 
 /// Appends a line to a transcript, and again if it was overwritten.
-fn append(located: &Located, line: &[u8]) -> Result<()> {
+fn append(located: &SessionFiles, line: &[u8]) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let attempt = append_once(&located.path, line);
         match attempt {
@@ -232,14 +213,4 @@ pub(super) fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
     // Without the line break at the end.
     let text = &line[..line.len() - 1];
     Ok(tail[..read].split(|byte| *byte == b'\n').any(|found| found == text))
-}
-
-/// Replaces a file as a whole.
-fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension(format!("{}.tmp", crate::random::uuid()));
-    let write = || {
-        private_file::create(&temporary)?.write_all(contents)?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

@@ -10,9 +10,9 @@ use super::source::{Source, Span, SpanReader};
 use super::{CancelFlag, History, errors, session_info, time, transcript};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::members::SessionFiles;
 use crate::session_files::open;
 use crate::session_files::private_file;
-use crate::session_files::project::Located;
 
 /// How a session is forked. Default: as a whole, with the title of the session and ` (fork)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl History {
 }
 
 pub(super) fn fork(
-    located: &Located,
+    located: &SessionFiles,
     options: &ForkOptions,
     cancel: &CancelFlag,
 ) -> Result<SessionId> {
@@ -90,7 +90,7 @@ pub(super) fn fork(
     result.map(|()| SessionId::from(new_id))
 }
 
-fn default_title(located: &Located, source: &Source) -> Result<String> {
+fn default_title(located: &SessionFiles, source: &Source) -> Result<String> {
     let read = || {
         let mut buffers = open::EndBuffers::default();
         let length = source.file.metadata()?.len();
@@ -102,7 +102,7 @@ fn default_title(located: &Located, source: &Source) -> Result<String> {
 
 /// A copy that is being written.
 struct Copy<'a> {
-    located: &'a Located,
+    located: &'a SessionFiles,
     source: &'a Source,
     index: &'a Index,
     cancel: &'a CancelFlag,

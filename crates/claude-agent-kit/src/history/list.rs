@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use claude_wire::transcript::{Ends, has_chain_entry};
 
 use super::session_info::{self, SessionInfo};
-use super::{CancelFlag, History};
+use super::{CancelFlag, History, errors};
 use crate::error::Result;
 use crate::lock::lock;
+use crate::session_files::members::SessionFiles;
 use crate::session_files::open::{self, EndBuffers};
-use crate::session_files::project::{Folders, Located, Projects, transcripts};
+use crate::session_files::project::{Folders, Projects, sessions};
 use crate::sort;
 use crate::tasks;
 
@@ -134,8 +135,8 @@ fn list(projects: &Projects, filter: ListFilter, cancel: &CancelFlag) -> Result<
     let mut found = Vec::new();
     for folder in &folders.paths {
         cancel.check()?;
-        let transcripts = transcripts(folder)?;
-        for (located, metadata) in transcripts {
+        let found_here = sessions(folder).map_err(|error| errors::io("list", folder, error))?;
+        for (located, metadata) in found_here {
             found.push((open::modified_millis(&metadata), located));
         }
     }
@@ -178,7 +179,7 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn read(&self, located: &Located, buffers: &mut EndBuffers) -> Reading {
+    fn read(&self, located: &SessionFiles, buffers: &mut EndBuffers) -> Reading {
         match self.try_read(located, buffers) {
             Ok(Some(info)) => Reading::Shown(Box::new(info)),
             Ok(None) => Reading::Hidden,
@@ -191,7 +192,7 @@ impl Context<'_> {
 
     fn try_read(
         &self,
-        located: &Located,
+        located: &SessionFiles,
         buffers: &mut EndBuffers,
     ) -> io::Result<Option<SessionInfo>> {
         let (file, metadata) = open::open(&located.path)?;
@@ -208,7 +209,7 @@ impl Context<'_> {
 }
 
 /// Returns whether the conversation continues in another session, which is in the list instead.
-fn is_continued(located: &Located, ends: &Ends<'_>) -> bool {
+fn is_continued(located: &SessionFiles, ends: &Ends<'_>) -> bool {
     ends.continued_in().is_some_and(|next| {
         next != located.id.as_str()
             && has_conversation(&located.path.with_file_name(format!("{next}.jsonl")))

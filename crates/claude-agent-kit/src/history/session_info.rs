@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::{errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::members::SessionFiles;
 use crate::session_files::open;
-use crate::session_files::project::{Located, Projects};
+use crate::session_files::project::Projects;
 
 /// The longest title in `custom-title.json` that is shown, in characters.
 const MAX_TITLE: usize = 200;
@@ -48,7 +49,7 @@ pub struct SessionInfo {
 }
 
 /// Reads what a list shows of one session.
-pub(super) fn read(projects: &Projects, located: &Located) -> Result<Option<SessionInfo>> {
+pub(super) fn read(projects: &Projects, located: &SessionFiles) -> Result<Option<SessionInfo>> {
     let read = || {
         let (file, metadata) = open::open(&located.path)?;
         let mut buffers = open::EndBuffers::default();
@@ -65,12 +66,12 @@ pub(super) fn read(projects: &Projects, located: &Located) -> Result<Option<Sess
 /// Returns what a list shows, from the ends of the transcript and the files beside it.
 pub(super) fn from_ends(
     projects: &Projects,
-    located: &Located,
+    located: &SessionFiles,
     ends: &Ends<'_>,
     metadata: &Metadata,
 ) -> Option<SessionInfo> {
     // Most sessions have no folder, so that it is looked for once and not for each of its files.
-    let has_folder = located.session_dir().symlink_metadata().is_ok();
+    let has_folder = located.folder().symlink_metadata().is_ok();
     let title = if has_folder { sidecar_title(located, ends) } else { None };
     let info = ends.info(title.as_deref())?;
     let directory = projects.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
@@ -91,11 +92,11 @@ pub(super) fn from_ends(
 }
 
 /// Returns the title that the CLI keeps beside the transcript, if it may be used.
-pub(super) fn sidecar_title(located: &Located, ends: &Ends<'_>) -> Option<String> {
+pub(super) fn sidecar_title(located: &SessionFiles, ends: &Ends<'_>) -> Option<String> {
     if !ends.needs_sidecar_title() {
         return None;
     }
-    let value = open::read_json(&located.session_dir().join("custom-title.json"))?;
+    let value = open::read_json(&located.title_file())?;
     let title = shown_title(value.get("customTitle")?.as_str()?);
     (!title.is_empty()).then_some(title)
 }
@@ -118,8 +119,8 @@ fn shown_title(title: &str) -> String {
     shown.chars().take(MAX_TITLE).collect::<String>().trim().to_owned()
 }
 
-fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {
-    let value = open::read_json(&located.session_dir().join("archived.json"))?;
+fn archived(located: &SessionFiles, ends: &Ends<'_>) -> Option<bool> {
+    let value = open::read_json(&located.archive_file())?;
     let archived = value.get("archived")?.as_bool()?;
     let at = value.get("at").and_then(Value::as_str).and_then(parse_timestamp);
     Some(archived && !at.is_some_and(|at| ends.has_prompt_after(at)))

@@ -1,7 +1,6 @@
 //! The subagents of a session.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use claude_wire::transcript::MessageFilter;
 use serde_json::Value;
@@ -10,12 +9,8 @@ use super::stream::{MessageStream, Parents};
 use super::{History, Transcript, errors, transcript};
 use crate::error::Result;
 use crate::id::{AgentId, SessionId, ToolUseId};
+use crate::session_files::members::{SessionFiles, agent_of};
 use crate::session_files::open;
-use crate::session_files::project::Located;
-use crate::sort;
-
-/// How deep folders of subagents are searched; the CLI uses three levels.
-const MAX_DEPTH: usize = 8;
 
 /// A subagent of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +71,7 @@ impl History {
             let Some((info, path)) = found.and_then(|info| Some((info.clone(), info.path?))) else {
                 return Err(errors::subagent_not_found(&id, agent.as_str()));
             };
-            let (source, index) = transcript::read(&Located { id, path }, cancel)?;
+            let (source, index) = transcript::read(&SessionFiles { id, path }, cancel)?;
             Ok((source, index, Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id }))
         });
         let (source, index, parents) = read.await?;
@@ -100,38 +95,17 @@ impl History {
     }
 }
 
-fn list(located: &Located) -> Result<Vec<SubagentInfo>> {
+fn list(located: &SessionFiles) -> Result<Vec<SubagentInfo>> {
+    let subagents = located.subagents();
+    let subagents = subagents.map_err(|error| errors::io("list", &located.folder(), error))?;
     let mut found = Vec::new();
-    collect(&located.session_dir().join("subagents"), 0, &mut found)?;
-    sort::sort_by(&mut found, |one, other| one.path.cmp(&other.path));
-    Ok(found)
-}
-
-/// Links are not followed: they could lead in circles.
-fn collect(folder: &Path, depth: usize, found: &mut Vec<SubagentInfo>) -> Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if open::is_absent(&error) => return Ok(()),
-        Err(error) => return Err(errors::io("list", folder, error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(|error| errors::io("list", folder, error))?;
-        let Ok(kind) = entry.file_type() else { continue };
-        let name = entry.file_name();
-        let agent = name
-            .to_str()
-            .and_then(|name| name.strip_prefix("agent-")?.strip_suffix(".jsonl"))
-            .filter(|agent| !agent.is_empty());
-        match agent {
-            _ if kind.is_dir() && depth < MAX_DEPTH => collect(&entry.path(), depth + 1, found)?,
-            Some(agent) if kind.is_file() => {
-                let sidecar = open::read_json(&entry.path().with_extension("meta.json"));
-                found.push(info(agent, &sidecar.unwrap_or_default(), Some(entry.path())));
-            }
-            _ => {}
+    for files in subagents.files {
+        if let Some(agent) = agent_of(&files.subpath).filter(|_| files.has_transcript) {
+            let metadata = open::read_json(&files.metadata_path()).unwrap_or_default();
+            found.push(info(agent, &metadata, Some(files.path)));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Returns what the metadata of a subagent says.

@@ -13,8 +13,8 @@ use super::{CancelFlag, History, errors};
 use crate::driver::require_runtime;
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::members::SessionFiles;
 use crate::session_files::open;
-use crate::session_files::project::Located;
 
 /// How many bytes of the end are read first for the last messages.
 const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
@@ -240,13 +240,13 @@ impl fmt::Debug for Transcript {
 }
 
 /// Opens a transcript and indexes it.
-pub(super) fn read(located: &Located, cancel: &CancelFlag) -> Result<(Source, Index)> {
+pub(super) fn read(located: &SessionFiles, cancel: &CancelFlag) -> Result<(Source, Index)> {
     let (source, length) = open(located)?;
     let index = index(&source, 0, length, cancel)?;
     Ok((source, index))
 }
 
-fn open(located: &Located) -> Result<(Source, u64)> {
+fn open(located: &SessionFiles) -> Result<(Source, u64)> {
     let path = located.path.clone();
     match open::open(&path) {
         Ok((file, metadata)) => Ok((Source { file, path }, metadata.len())),
@@ -256,7 +256,7 @@ fn open(located: &Located) -> Result<(Source, u64)> {
 
 /// Reads the last messages from a part at the end of the file that is enlarged as needed.
 fn last(
-    located: &Located,
+    located: &SessionFiles,
     count: usize,
     filter: MessageFilter,
     cancel: &CancelFlag,

@@ -1,7 +1,7 @@
 //! The note in a private folder that says which run it belongs to.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use claude_wire::Map;
@@ -141,9 +141,7 @@ impl Note {
             "process": self.process,
             "state": self.state.as_str(),
         });
-        let temporary = folder.join(format!("{FILE}.{}.tmp", crate::random::uuid()));
-        private_file::create(&temporary)?.write_all(value.to_string().as_bytes())?;
-        fs::rename(&temporary, folder.join(FILE))
+        private_file::replace(&folder.join(FILE), value.to_string().as_bytes())
     }
 
     pub(crate) fn owner(&self) -> OwnerState {

@@ -1,6 +1,7 @@
 //! Finds project folders and the transcripts in them.
 
 use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use claude_wire::transcript::{
@@ -8,26 +9,13 @@ use claude_wire::transcript::{
 };
 
 use super::config::ConfigDir;
+use super::members::SessionFiles;
 use super::{errors, open};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::list;
 use crate::small_file;
 use crate::sort;
-
-/// A transcript on disk.
-#[derive(Clone, Debug)]
-pub(crate) struct Located {
-    pub(crate) id: SessionId,
-    pub(crate) path: PathBuf,
-}
-
-impl Located {
-    /// The folder for the files that belong to the session.
-    pub(crate) fn session_dir(&self) -> PathBuf {
-        self.path.with_extension("")
-    }
-}
 
 /// Where sessions are looked for.
 #[derive(Clone, Debug)]
@@ -39,7 +27,7 @@ pub(crate) struct Projects {
 
 impl Projects {
     /// Returns the newest copy of a session, or with a working directory the first one.
-    pub(crate) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
+    pub(crate) fn find(&self, id: &SessionId) -> Result<Option<SessionFiles>> {
         let mut copies = self.copies(id)?;
         if self.directory.is_none() {
             sort::sort_by(&mut copies, |(_, one), (_, other)| other.cmp(one));
@@ -48,7 +36,7 @@ impl Projects {
     }
 
     /// Returns a session, or an error.
-    pub(crate) fn require(&self, id: &SessionId) -> Result<Located> {
+    pub(crate) fn require(&self, id: &SessionId) -> Result<SessionFiles> {
         self.find(id)?.ok_or_else(|| {
             errors::not_found(id, &self.config.projects(), self.directory.as_deref())
         })
@@ -58,7 +46,7 @@ impl Projects {
     ///
     /// # Errors
     /// When there are only files that are not regular, or a folder cannot be read.
-    pub(crate) fn copies(&self, id: &SessionId) -> Result<Vec<(Located, i64)>> {
+    pub(crate) fn copies(&self, id: &SessionId) -> Result<Vec<(SessionFiles, i64)>> {
         let Some(text) = valid_id(id) else { return Ok(Vec::new()) };
         let name = format!("{text}.jsonl");
         let (mut copies, mut failure) = (Vec::new(), None);
@@ -70,7 +58,7 @@ impl Projects {
                 }
                 Ok(metadata) if metadata.len() == 0 => {}
                 Ok(metadata) => {
-                    let located = Located { id: id.clone(), path };
+                    let located = SessionFiles { id: id.clone(), path };
                     copies.push((located, open::modified_millis(&metadata)));
                 }
                 Err(error) if open::is_absent(&error) => {}
@@ -160,16 +148,15 @@ impl Folders {
     }
 }
 
-/// Returns the transcripts in a folder, each with its modification time in milliseconds.
-pub(crate) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
+/// Returns the sessions in a project folder, each with the metadata of its main transcript.
+pub(crate) fn sessions(folder: &Path) -> io::Result<Vec<(SessionFiles, Metadata)>> {
     let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
         Err(error) if open::is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(errors::io("list", folder, error)),
+        entries => entries?,
     };
     let mut found = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| errors::io("list", folder, error))?;
+        let entry = entry?;
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
         if !is_uuid(id) {
@@ -178,7 +165,7 @@ pub(crate) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
         // A file that was deleted meanwhile is not an error.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() && metadata.len() > 0 {
-            found.push((Located { id: SessionId::from(id), path: entry.path() }, metadata));
+            found.push((SessionFiles { id: SessionId::from(id), path: entry.path() }, metadata));
         }
     }
     Ok(found)
@@ -204,7 +191,7 @@ fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
 /// Returns whether a transcript in the folder records this working directory.
 fn has_session_of(folder: &Path, cwd: &str) -> bool {
     let mut buffers = open::EndBuffers::default();
-    transcripts(folder).unwrap_or_default().iter().any(|(located, _)| {
+    sessions(folder).unwrap_or_default().iter().any(|(located, _)| {
         let Ok((file, metadata)) = open::open(&located.path) else { return false };
         let Ok(ends) = buffers.read(&file, metadata.len()) else { return false };
         ends.recorded_cwd().is_some_and(|recorded| is_same_project_name(&recorded, cwd))

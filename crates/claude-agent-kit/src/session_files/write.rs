@@ -1,19 +1,15 @@
 //! Writes a session into a project folder, as transcripts that the CLI can resume.
 
-use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use claude_agent_core::session::metadata_file;
 
-use super::{errors, private_file};
+use super::{errors, open, private_file};
 use crate::error::Error;
 use crate::id::SessionId;
 use claude_session_store::{EntryId, Sequence, StoredEntry, Subpath};
-
-/// The start of an entry with the metadata of a subagent, as the CLI writes it.
-const METADATA: &str = r#"{"type":"agent_metadata""#;
 
 /// What a store had of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +76,7 @@ impl SessionWriter {
             let number = self.number(entry.subpath.as_ref());
             additions.resize_with(additions.len().max(number + 1), Addition::default);
             let addition = &mut additions[number];
-            let metadata = entry.subpath.as_ref().and_then(|_| metadata_of(&entry.text));
+            let metadata = entry.subpath.as_ref().and_then(|_| metadata_file(&entry.text));
             match metadata {
                 Some(metadata) => addition.metadata = Some(metadata.into_owned()),
                 None => push_line(&mut addition.lines, &entry.text),
@@ -196,7 +192,7 @@ impl SessionWriter {
     ) -> Result<(), Error> {
         let publish = || {
             // The name must not become durable before the contents.
-            reopen(from)?.sync_data()?;
+            open::open_append(from)?.0.sync_data()?;
             private_file::publish(from, target)
         };
         match publish() {
@@ -230,30 +226,6 @@ impl SessionWriter {
     }
 }
 
-/// Returns the metadata of a subagent without its type; `None` for all other entries.
-pub(crate) fn metadata_of(text: &str) -> Option<Cow<'_, str>> {
-    if let Some(rest) = text.strip_prefix(METADATA) {
-        match rest.trim_start().strip_prefix(',') {
-            Some(members) => return Some(Cow::Owned(format!("{{{members}"))),
-            None => return Some(Cow::Borrowed("{}")),
-        }
-    }
-    if !text.contains("agent_metadata") {
-        return None;
-    }
-    let object: Map<String, Value> = serde_json::from_str(text).ok()?;
-    if *object.get("type")? != "agent_metadata" {
-        return None;
-    }
-    let mut metadata = Map::new();
-    for (name, value) in object {
-        if name != "type" {
-            metadata.insert(name, value);
-        }
-    }
-    Some(Cow::Owned(Value::Object(metadata).to_string()))
-}
-
 /// Adds an entry as one line. Between the tokens of JSON, a line break is as good as a space.
 fn push_line(lines: &mut Vec<u8>, text: &str) {
     for byte in text.bytes() {
@@ -263,25 +235,8 @@ fn push_line(lines: &mut Vec<u8>, text: &str) {
 }
 
 fn append(path: &Path, exists: bool, bytes: &[u8]) -> io::Result<()> {
-    let mut file = if exists { reopen(path)? } else { private_file::create(path)? };
+    let mut file = if exists { open::open_append(path)?.0 } else { private_file::create(path)? };
     file.write_all(bytes)
-}
-
-/// Opens a file that this process created. The folder belongs to the agent, which may have put a link or a pipe in its
-/// place.
-fn reopen(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.custom_flags((libc::O_NOFOLLOW | libc::O_NONBLOCK) as _);
-    }
-    let file = options.open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    Ok(file)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -47,6 +47,8 @@ pub(crate) struct LocalFile {
     pub(crate) key: SessionKey,
     pub(crate) subpath: Option<Subpath>,
     pub(crate) path: PathBuf,
+    /// Whether the file exists: the metadata of a subagent comes first.
+    pub(crate) has_lines: bool,
     /// The last metadata of a subagent, which is not a line of the file.
     pub(crate) metadata: Option<Arc<str>>,
 }
@@ -181,18 +183,22 @@ impl Target {
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {
             let store = &*self.options.store;
-            let LocalFile { key, subpath, path, metadata } = file;
+            let LocalFile { key, subpath, path, has_lines, metadata } = file;
             let session = self.owned(sessions, key).await?;
             let epoch = session.epoch;
             let stored = session.stored(store, key).await?;
-            self.locate(stored, file).await?;
+            if *has_lines {
+                self.locate(stored, file).await?;
+            }
             let Stored { occurrences, summary, positions, .. } = stored;
             let position = positions.of(subpath.as_ref());
             let mut count = 0;
             loop {
                 let (files, read, from) = (self.files.clone(), path.clone(), position.clone());
-                let read = read_files(path, move || from.read_lines(&files, &read));
-                let (lines, next) = read.await?;
+                let (lines, next) = match has_lines {
+                    true => read_files(path, move || from.read_lines(&files, &read)).await?,
+                    false => (Vec::new(), from),
+                };
                 let is_end = lines.is_empty();
                 let metadata = metadata.clone().filter(|_| is_end);
                 let metadata = metadata.filter(|new| position.metadata.as_ref() != Some(new));
