@@ -218,9 +218,9 @@ impl<'a> Import<'a> {
         // First, because a list of subagents reads the start of their transcripts.
         if files.has_metadata {
             let path = files.metadata_path();
-            let read = move |_: &Projects, _: &CancelFlag| Ok(open::read_sidecar(&path));
+            let read = move |_: &Projects, _: &CancelFlag| Ok(open::read(&path));
             let bytes = self.history.run(read).await?;
-            match bytes.ok().flatten().and_then(|bytes| metadata_entry(&bytes)) {
+            match bytes.ok().and_then(|bytes| metadata_entry(&bytes)) {
                 Some(metadata) => {
                     self.add(&mut Occurrences::new(), Some(&subpath), metadata).await?;
                 }

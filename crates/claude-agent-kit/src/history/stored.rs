@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use claude_agent_core::session::metadata_file;
 use claude_wire::Json;
-use claude_wire::transcript::{MessageFilter, SummaryData, tag_line, title_line};
+use claude_wire::transcript::{MessageFilter, SummaryData, is_uuid, tag_line, title_line};
 
 use super::list::SkippedFile;
 use super::stream::{HistoryMessage, Parents};
@@ -21,7 +21,6 @@ use crate::error::Result;
 use crate::id::{AgentId, SessionId};
 use crate::session_files::members::SessionFiles;
 use crate::session_files::members::agent_of;
-use crate::session_files::project::valid_id;
 use crate::session_files::write::TemporaryFolder;
 use crate::store::pages::{Bounds, Pages, list_after, list_page};
 use crate::store::upload::limited;
@@ -158,7 +157,7 @@ impl History {
         id: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<SessionInfo>>> {
         Box::pin(async move {
-            if valid_id(id).is_none() {
+            if !is_uuid(id.as_str()) {
                 return Ok(None);
             }
             let key = self.stored_key(stored, id).await?;

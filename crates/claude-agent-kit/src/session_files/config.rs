@@ -79,21 +79,27 @@ pub(crate) fn variable(settings: &Settings, own: Variables<'_>, name: &str) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::History;
-    use crate::options::Options;
 
-    fn resolved(options: &Options, own: &[(&str, &str)]) -> Option<PathBuf> {
+    fn settings(cwd: Option<&str>, env: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::default();
+        settings.cwd = cwd.map(PathBuf::from);
+        for (name, value) in env {
+            settings.env.insert(*name, (*value).into());
+        }
+        settings
+    }
+
+    fn resolved(settings: &Settings, own: &[(&str, &str)]) -> Option<PathBuf> {
         let own = |name: &str| {
             let found = own.iter().find(|(other, _)| *other == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        ConfigDir::resolve(&options.settings, &own).map(|config| config.path)
+        ConfigDir::resolve(settings, &own).map(|config| config.path)
     }
 
     #[test]
     fn config_directory_is_the_one_of_the_cli() {
-        let options = Options::new();
-        let of = |own: &[(&str, &str)]| resolved(&options, own);
+        let of = |own: &[(&str, &str)]| resolved(&settings(None, &[]), own);
         assert_eq!(of(&[(HOME_VARIABLE, "/h")]), Some("/h/.claude".into()));
         let given = [(HOME_VARIABLE, "/h"), ("CLAUDE_CONFIG_DIR", "/c")];
         assert_eq!(of(&given), Some("/c".into()));
@@ -101,29 +107,28 @@ mod tests {
         assert_eq!(of(&empty), Some("/h/.claude".into()));
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[(HOME_VARIABLE, "")]), None);
-        let options = Options::new().env("CLAUDE_CONFIG_DIR", "/o");
-        assert_eq!(resolved(&options, &given), Some("/o".into()));
+        let set = settings(None, &[("CLAUDE_CONFIG_DIR", "/o")]);
+        assert_eq!(resolved(&set, &given), Some("/o".into()));
     }
 
     #[test]
     fn a_relative_config_directory_is_below_the_working_directory_of_the_run() {
-        let options = Options::new().env("CLAUDE_CONFIG_DIR", "config").cwd("/work");
-        assert_eq!(resolved(&options, &[]), Some("/work/config".into()));
-        let history = History::from_options(&options).unwrap();
-        assert_eq!(history.config_dir(), Some(Path::new("/work/config")));
-        let options = Options::new().cwd("/work");
-        assert_eq!(resolved(&options, &[(HOME_VARIABLE, "h")]), Some("/work/h/.claude".into()));
+        let chosen = settings(Some("/work"), &[("CLAUDE_CONFIG_DIR", "config")]);
+        assert_eq!(resolved(&chosen, &[]), Some("/work/config".into()));
+        let home = settings(Some("/work"), &[(HOME_VARIABLE, "home")]);
+        assert_eq!(resolved(&home, &[]), Some("/work/home/.claude".into()));
     }
 
     #[test]
     fn a_folder_name_counts_beside_a_chosen_directory_only() {
-        let named = Options::new().env(FOLDER_VARIABLE, "tenant").env(HOME_VARIABLE, "/h");
-        let of = |options: &Options| {
-            ConfigDir::of_run(&options.settings).unwrap().folder_name(Path::new("/work/none"))
+        let name = |config: &str, folder: &str| {
+            let env =
+                [(HOME_VARIABLE, "/h"), ("CLAUDE_CONFIG_DIR", config), (FOLDER_VARIABLE, folder)];
+            let config = ConfigDir::of_run(&settings(None, &env)).unwrap();
+            config.folder_name(Path::new("/work/none"))
         };
-        assert_eq!(of(&named.clone().env("CLAUDE_CONFIG_DIR", "")), "-work-none");
-        let chosen = named.env("CLAUDE_CONFIG_DIR", "/c");
-        assert_eq!(of(&chosen), "tenant");
-        assert_eq!(of(&chosen.env(FOLDER_VARIABLE, "../x")), "-work-none");
+        assert_eq!(name("", "tenant"), "-work-none");
+        assert_eq!(name("/c", "tenant"), "tenant");
+        assert_eq!(name("/c", "../x"), "-work-none");
     }
 }

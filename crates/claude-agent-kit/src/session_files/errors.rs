@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use super::project::valid_id;
+use claude_wire::transcript::is_uuid;
+
 use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
 
@@ -24,7 +25,7 @@ pub(crate) fn not_a_session_id(id: &SessionId) -> Error {
 }
 
 pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path>) -> Error {
-    if valid_id(id).is_none() {
+    if !is_uuid(id.as_str()) {
         return not_a_session_id(id);
     }
     let place = match directory {

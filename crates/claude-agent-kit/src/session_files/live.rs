@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+#[cfg(target_os = "linux")]
+use super::note::start_of;
 use super::{errors, open};
 use crate::error::Result;
 use crate::id::SessionId;
@@ -59,9 +61,7 @@ fn is_reused(pid: u32, entry: &Value) -> bool {
     const TICKS: u64 = 100;
 
     let started = || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name is in parentheses and may contain any character.
-        let ticks = stat[stat.rfind(')')? + 1..].split_whitespace().nth(19)?.to_owned();
+        let ticks = start_of(pid)?;
         let boot = fs::read_to_string("/proc/stat").ok()?;
         let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
         let millis = ticks.parse::<u64>().ok()? * 1000 / TICKS;

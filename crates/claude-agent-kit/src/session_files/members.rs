@@ -45,6 +45,10 @@ pub(crate) struct SubagentFiles {
 }
 
 impl SessionFiles {
+    pub(crate) fn in_folder(folder: &Path, id: SessionId) -> Self {
+        Self { path: folder.join(format!("{id}.jsonl")), id }
+    }
+
     /// Returns the folder for the other files of the session.
     pub(crate) fn folder(&self) -> PathBuf {
         self.path.with_extension("")
@@ -177,8 +181,7 @@ mod tests {
             fs::write(&path, "{}\n").unwrap();
             let found = TranscriptPath::read(path.to_str().unwrap());
             assert_eq!(found.is_some(), is_transcript, "{name}");
-            let path = projects.join("-work").join(format!("{ID}.jsonl"));
-            let session = SessionFiles { id: SessionId::from(ID), path };
+            let session = SessionFiles::in_folder(&projects.join("-work"), SessionId::from(ID));
             let subagents = session.subagents().unwrap().files;
             let subpath = found.and_then(|found| found.subpath);
             let is_listed = subagents.iter().any(|files| Some(&files.subpath) == subpath.as_ref());

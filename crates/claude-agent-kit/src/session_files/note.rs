@@ -2,19 +2,16 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use claude_wire::Map;
 use serde_json::{Value, json};
 
 use super::own_files::OwnFiles;
+use super::private_file;
 use crate::id::SessionId;
-use crate::session_files::private_file;
 use crate::{list, small_file};
 use claude_session_store::{Epoch, SessionKey};
-
-/// The name of the note.
-pub(crate) const FILE: &str = "session-store.json";
 
 /// The note of a private folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,9 +95,14 @@ impl Note {
                 || self.epochs.contains_key(key.session().as_str()))
     }
 
+    /// Returns the path of the note of a folder.
+    pub(crate) fn path(folder: &Path) -> PathBuf {
+        folder.join("session-store.json")
+    }
+
     /// Reads the note of a folder; `None` if it has none that can be read, or that another user wrote.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
-        let bytes = OwnFiles::of_host(folder).read(&folder.join(FILE)).ok()?;
+        let bytes = OwnFiles::of_host(folder).read(&Self::path(folder)).ok()?;
         let mut value = small_file::parse_json(&bytes).ok()?;
         let process = value.get_mut("process").map(Value::take).unwrap_or_default();
         let text = |name: &str| value[name].as_str().map(str::to_owned);
@@ -141,7 +143,7 @@ impl Note {
             "process": self.process,
             "state": self.state.as_str(),
         });
-        private_file::replace(&folder.join(FILE), value.to_string().as_bytes())
+        private_file::replace(&Self::path(folder), value.to_string().as_bytes())
     }
 
     pub(crate) fn owner(&self) -> OwnerState {
@@ -198,7 +200,7 @@ fn owner_of(process: &Value) -> OwnerState {
 
 /// Returns when a process started, in ticks since the boot.
 #[cfg(target_os = "linux")]
-fn start_of(pid: u32) -> Option<String> {
+pub(super) fn start_of(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may contain any character.
     Some(stat[stat.rfind(')')? + 1..].split_whitespace().nth(19)?.to_owned())
@@ -243,7 +245,7 @@ mod tests {
         assert!(note.is_of(&key));
         assert!(!note.is_of(&SessionKey::new("other", "app", ID).unwrap()));
         for text in ["", "{", "{}", "[]", r#"{"scope":"tenant"}"#] {
-            fs::write(folder.path().join(FILE), text).unwrap();
+            fs::write(Note::path(folder.path()), text).unwrap();
             assert_eq!(Note::read(folder.path()), None, "{text}");
         }
     }

@@ -10,9 +10,6 @@ use serde_json::Value;
 
 use crate::small_file;
 
-/// The maximum size of a sidecar file.
-const MAX_SIDECAR_BYTES: usize = 64 * 1024;
-
 /// Opens a regular file for reading. Symbolic links are not followed.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     open_with(OpenOptions::new().read(true), path)
@@ -48,7 +45,7 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
 }
 
 pub(crate) fn not_regular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+    io::Error::new(io::ErrorKind::InvalidData, "not a regular file")
 }
 
 /// Returns whether the path does not name anything.
@@ -80,26 +77,15 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     Ok(filled)
 }
 
-/// Returns the contents of a small file; `None` if there is none.
-pub(crate) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match open(path) {
-        Ok((file, _)) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = vec![0; MAX_SIDECAR_BYTES + 1];
-    let length = read_at(&file, &mut bytes, 0)?;
-    if length > MAX_SIDECAR_BYTES {
-        return Err(io::Error::other("file is larger than 64 KiB"));
-    }
-    bytes.truncate(length);
-    Ok(Some(bytes))
+/// Returns the contents of a small file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    small_file::contents_of(open(path)?.0)
 }
 
 /// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
 /// broken one counts as absent, as it does for the CLI.
 pub(crate) fn read_json(path: &Path) -> Option<Value> {
-    small_file::parse_json(&read_sidecar(path).ok()??).ok()
+    small_file::parse_json(&read(path).ok()?).ok()
 }
 
 /// The modification time in milliseconds since the Unix epoch, rounded as JavaScript does.

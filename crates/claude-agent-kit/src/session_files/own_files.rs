@@ -6,11 +6,11 @@
 //! link to it.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The maximum size of a file that is read as a whole.
-const MAX_BYTES: u64 = 1024 * 1024;
+use super::open::not_regular;
+use crate::small_file;
 
 /// The files below a directory.
 #[derive(Clone, Debug, Default)]
@@ -60,12 +60,7 @@ impl OwnFiles {
 
     /// Returns the contents of a small file.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open(path)?.0.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(refused("the file is larger than 1 MiB"));
-        }
-        Ok(bytes)
+        small_file::contents_of(self.open(path)?.0)
     }
 
     /// Returns the directory and the path below it. The CLI may report paths with the links of the directory
@@ -83,10 +78,6 @@ impl OwnFiles {
 
 fn refused(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
-}
-
-fn not_regular() -> io::Error {
-    refused("not a regular file")
 }
 
 fn outside() -> io::Error {

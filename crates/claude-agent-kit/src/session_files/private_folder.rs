@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::note::{self, Note, NoteState};
+use super::note::{Note, NoteState};
+use super::private_file;
 use super::write::SessionContents;
 use crate::id::SessionId;
 use crate::lock::lock;
-use crate::session_files::private_file;
 use claude_session_store::{EntryId, Epoch, SessionKey};
 
 /// The start of the names of private folders.
@@ -56,7 +56,7 @@ impl PrivateFolder {
 
     /// Returns the path of the note.
     pub(crate) fn note_path(&self) -> PathBuf {
-        self.path.join(note::FILE)
+        Note::path(&self.path)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -114,7 +114,7 @@ impl PrivateFolder {
         remove(&self.path);
     }
 
-    /// Keeps the folder for [`recover`](crate::store::recover()): the run has ended.
+    /// Keeps the folder for a recovery: the run has ended.
     pub(crate) fn keep(&self) {
         let mut state = lock(&self.state);
         if state.is_removed || state.note.state != NoteState::Running {

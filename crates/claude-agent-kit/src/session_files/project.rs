@@ -47,22 +47,23 @@ impl Projects {
     /// # Errors
     /// When there are only files that are not regular, or a folder cannot be read.
     pub(crate) fn copies(&self, id: &SessionId) -> Result<Vec<(SessionFiles, i64)>> {
-        let Some(text) = valid_id(id) else { return Ok(Vec::new()) };
-        let name = format!("{text}.jsonl");
+        if !is_uuid(id.as_str()) {
+            return Ok(Vec::new());
+        }
         let (mut copies, mut failure) = (Vec::new(), None);
         for folder in self.folders(true)?.paths {
-            let path = folder.join(&name);
+            let session = SessionFiles::in_folder(&folder, id.clone());
+            let path = &session.path;
             match path.symlink_metadata() {
                 Ok(metadata) if !metadata.is_file() => {
-                    failure = Some(errors::io("open", &path, open::not_regular()));
+                    failure = Some(errors::io("open", path, open::not_regular()));
                 }
                 Ok(metadata) if metadata.len() == 0 => {}
                 Ok(metadata) => {
-                    let located = SessionFiles { id: id.clone(), path };
-                    copies.push((located, open::modified_millis(&metadata)));
+                    copies.push((session, open::modified_millis(&metadata)));
                 }
                 Err(error) if open::is_absent(&error) => {}
-                Err(error) => failure = Some(errors::io("open", &path, error)),
+                Err(error) => failure = Some(errors::io("open", path, error)),
             }
         }
         match failure {
@@ -265,9 +266,4 @@ fn git_dir_of_file(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
 fn line(path: &Path) -> Option<String> {
     let text = String::from_utf8(small_file::read(path).ok()?).ok()?;
     Some(text.trim().to_owned())
-}
-
-/// Returns the ID as text if it has the form of one. Other text must not become part of a path.
-pub(crate) fn valid_id(session_id: &SessionId) -> Option<&str> {
-    Some(session_id.as_str()).filter(|id| is_uuid(id))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use claude_agent_core::session::metadata_file;
 
+use super::members::SessionFiles;
 use super::{errors, open, private_file};
 use crate::error::Error;
 use crate::id::SessionId;
@@ -159,7 +160,7 @@ impl SessionWriter {
         temporary: &TemporaryFolder,
         created: &mut Vec<PathBuf>,
     ) -> Result<(), Error> {
-        let main = self.folder.join(format!("{}.jsonl", self.id));
+        let main = SessionFiles::in_folder(&self.folder, self.id.clone()).path;
         let main_lines = self.main().map(|file| temporary.lines(file.number));
         if let Some(lines) = &main_lines {
             // Before the other transcripts, which are of no use without this one.

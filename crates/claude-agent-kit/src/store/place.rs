@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::id::SessionId;
 use crate::options::{Options, read_settings};
 use crate::session_files::config::{ConfigDir, FOLDER_VARIABLE};
+use crate::session_files::members::SessionFiles;
 use crate::session_files::own_files::OwnFiles;
 use crate::session_files::project::{canonical, main_worktree};
 
@@ -56,7 +57,7 @@ impl Place {
 
     /// Returns the path of a transcript in the project folder.
     pub(super) fn transcript(&self, session: &SessionId) -> PathBuf {
-        self.project_folder().join(format!("{session}.jsonl"))
+        SessionFiles::in_folder(&self.project_folder(), session.clone()).path
     }
 
     /// Lets the CLI use another project folder with the memory of this one.
@@ -128,6 +129,8 @@ mod tests {
         let options = options(config.path());
         let place = Place::of(&options).unwrap();
         assert!(place.config.is_chosen);
+        let relative = Place::of(&options.clone().env("CLAUDE_CONFIG_DIR", "config")).unwrap();
+        assert_eq!(relative.config.path, Path::new("/nonexistent/dir/config"));
         assert_eq!(place.folder, "-nonexistent-dir");
         let memory = config.path().join("projects/-nonexistent-dir/memory");
         let memory = memory.to_str().map(str::to_owned);

@@ -12,7 +12,7 @@ use super::write_session::{blocking, store_failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
-use crate::session_files::note::{self as note_file, Note, NoteState, OwnerState};
+use crate::session_files::note::{Note, NoteState, OwnerState};
 use crate::session_files::own_files::OwnFiles;
 use crate::session_files::private_folder::{self, PrivateFolder};
 use crate::tasks::BoxFuture;
@@ -124,7 +124,7 @@ async fn recover_folder(
             Ok(Ok(()))
         };
         let settled = blocking(settle).await?;
-        let note = path.join(note_file::FILE);
+        let note = Note::path(path);
         settled.map_err(|error| store_failed("recover", &key, unnoted(&note, error)))?;
     }
     let mut recovered = Vec::new();

@@ -117,6 +117,13 @@ pub(super) fn ids(page: &SessionPage) -> Vec<SessionId> {
 }
 
 #[test]
+fn a_relative_config_directory_is_that_of_the_run() {
+    let options = Options::new().env("CLAUDE_CONFIG_DIR", "config").cwd("/work");
+    let history = History::from_options(&options).unwrap();
+    assert_eq!(history.config_dir(), Some(Path::new("/work/config")));
+}
+
+#[test]
 fn calls_outside_of_a_runtime_are_errors() {
     let history = History::at("/none");
     let mut future = std::pin::pin!(history.list(ListFilter::new()));

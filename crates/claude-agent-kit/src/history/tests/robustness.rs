@@ -62,7 +62,7 @@ fn pipe_that_takes_the_place_of_a_transcript_does_not_block() {
     let error = open::open(&path).unwrap_err();
     assert_eq!(error.to_string(), "not a regular file");
     assert!(open::open_append(&path).is_err());
-    assert!(open::read_sidecar(&path).is_err());
+    assert!(open::read(&path).is_err());
 }
 
 #[tokio::test]
