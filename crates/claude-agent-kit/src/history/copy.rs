@@ -220,11 +220,10 @@ impl<'a> Import<'a> {
             let path = files.metadata_path();
             let read = move |_: &Projects, _: &CancelFlag| Ok(open::read(&path));
             let bytes = self.history.run(read).await?;
-            match bytes.ok().and_then(|bytes| metadata_entry(&bytes)) {
-                Some(metadata) => {
-                    self.add(&mut Occurrences::new(), Some(&subpath), metadata).await?;
-                }
-                None => self.damaged += 1,
+            let text = bytes.ok().and_then(|bytes| metadata_entry(&bytes));
+            match text.map(|text| NewEntry::new(Some(subpath.clone()), text, 0)) {
+                Some(Ok(entry)) => self.push(entry).await?,
+                _ => self.damaged += 1,
             }
         }
         if files.has_transcript {
@@ -232,17 +231,6 @@ impl<'a> Import<'a> {
             self.transcript(Some(&subpath), located).await?;
         }
         Ok(())
-    }
-
-    async fn add(
-        &mut self,
-        occurrences: &mut Occurrences,
-        subpath: Option<&Subpath>,
-        text: String,
-    ) -> Result<()> {
-        let entry = occurrences.entry(subpath.cloned(), text);
-        let entry = entry.map_err(|error| store_failed("copy", self.key, error))?;
-        self.push(entry).await
     }
 
     async fn push(&mut self, entry: NewEntry) -> Result<()> {

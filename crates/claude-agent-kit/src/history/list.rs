@@ -195,8 +195,7 @@ impl Context<'_> {
         located: &SessionFiles,
         buffers: &mut EndBuffers,
     ) -> io::Result<Option<SessionInfo>> {
-        let (file, metadata) = open::open(&located.path)?;
-        let ends = buffers.read(&file, metadata.len())?;
+        let (ends, metadata) = buffers.open(&located.path)?;
         let is_hidden = (!self.filter.include_programmatic && ends.is_programmatic())
             || is_continued(located, &ends)
             || (!self.folders.directories.is_empty()

@@ -51,9 +51,8 @@ pub struct SessionInfo {
 /// Reads what a list shows of one session.
 pub(super) fn read(projects: &Projects, located: &SessionFiles) -> Result<Option<SessionInfo>> {
     let read = || {
-        let (file, metadata) = open::open(&located.path)?;
         let mut buffers = open::EndBuffers::default();
-        let ends = buffers.read(&file, metadata.len())?;
+        let (ends, metadata) = buffers.open(&located.path)?;
         Ok(from_ends(projects, located, &ends, &metadata))
     };
     match read() {

@@ -14,13 +14,9 @@ use crate::id::SessionId;
 /// Returns the process that uses a session.
 pub(crate) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
     let registry = config.join("sessions");
-    let entries = match fs::read_dir(&registry) {
-        Ok(entries) => entries,
-        Err(error) if open::is_absent(&error) => return Ok(None),
-        Err(error) => return Err(errors::io("list", &registry, error)),
-    };
-    for entry in entries {
-        let path = entry.map_err(|error| errors::io("list", &registry, error))?.path();
+    let entries = open::entries(&registry);
+    for entry in entries.map_err(|error| errors::io("list", &registry, error))? {
+        let path = entry.path();
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }

@@ -112,13 +112,8 @@ pub(crate) fn agent_of(subpath: &str) -> Option<&str> {
 impl Subagents {
     /// Links are not followed: they could lead anywhere, or in circles.
     fn collect(&mut self, folder: &Path, prefix: &str, depth: usize) -> io::Result<()> {
-        let entries = match fs::read_dir(folder) {
-            Err(error) if open::is_absent(&error) => return Ok(()),
-            entries => entries?,
-        };
         let mut named = BTreeMap::new();
-        for entry in entries {
-            let entry = entry?;
+        for entry in open::entries(folder)? {
             let kind = entry.file_type()?;
             let Ok(name) = entry.file_name().into_string() else {
                 self.unnamed += 1;

@@ -1,6 +1,6 @@
 //! Opens and reads files without blocking on anything that is not a regular file.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -51,6 +51,14 @@ pub(crate) fn not_regular() -> io::Error {
 /// Returns whether the path does not name anything.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Returns the entries of a folder; none if there is no folder.
+pub(crate) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(folder) {
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        entries => entries?.collect(),
+    }
 }
 
 /// Reads at an offset until the buffer is full or the file ends. The position of the file does not
@@ -106,6 +114,12 @@ pub(crate) struct EndBuffers {
 }
 
 impl EndBuffers {
+    /// Opens a transcript and reads its ends.
+    pub(crate) fn open(&mut self, path: &Path) -> io::Result<(Ends<'_>, Metadata)> {
+        let (file, metadata) = open(path)?;
+        Ok((self.read(&file, metadata.len())?, metadata))
+    }
+
     /// Reads the first and the last bytes of a file of this length.
     pub(crate) fn read(&mut self, file: &File, length: u64) -> io::Result<Ends<'_>> {
         self.head.resize(WINDOW, 0);

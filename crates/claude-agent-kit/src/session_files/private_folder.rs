@@ -65,8 +65,12 @@ impl PrivateFolder {
 
     /// Records the claim of a session, before entries of it are stored.
     pub(crate) fn claimed(&self, key: &SessionKey, epoch: Epoch) -> io::Result<()> {
+        self.change_note(|note| note.claim(key, epoch))
+    }
+
+    fn change_note(&self, change: impl FnOnce(&mut Note)) -> io::Result<()> {
         let mut state = lock(&self.state);
-        state.note.claim(key, epoch);
+        change(&mut state.note);
         state.note.write(&self.path)
     }
 
@@ -88,19 +92,19 @@ impl PrivateFolder {
 
     /// Records that the folder has everything that the store has, up to this entry.
     pub(crate) fn restored(&self, key: &SessionKey, written: &SessionContents) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        state.note.restored = written.last.get();
-        if let Some(id) = &written.last_id {
-            state.note.acknowledged.insert(key.session().to_string(), id.to_string());
-        }
-        state.note.write(&self.path)
+        self.change_note(|note| {
+            note.restored = written.last.get();
+            if let Some(id) = &written.last_id {
+                note.acknowledged.insert(key.session().to_string(), id.to_string());
+            }
+        })
     }
 
     /// Records the last entry that the store has.
     pub(crate) fn acknowledged(&self, key: &SessionKey, entry: &EntryId) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        state.note.acknowledged.insert(key.session().to_string(), entry.to_string());
-        state.note.write(&self.path)
+        self.change_note(|note| {
+            note.acknowledged.insert(key.session().to_string(), entry.to_string());
+        })
     }
 
     /// From now on the folder is kept, unless [`remove`](Self::remove) is called.

@@ -1,6 +1,6 @@
 //! Finds project folders and the transcripts in them.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -79,26 +79,15 @@ impl Projects {
             return Ok(Folders { paths: subfolders(&projects)?, directories: Vec::new() });
         };
         let directory = canonical(directory);
-        let mut names = Vec::new();
-        if let Some(name) = &self.config.folder_override {
-            names.push(name.clone());
-        }
         let mut directories = vec![directory.clone()];
-        if include_worktrees {
-            let worktrees = worktrees(&directory);
-            if worktrees.len() > 1 {
-                for other in worktrees {
-                    if other != directory {
-                        directories.push(other);
-                    }
-                }
-            }
+        let worktrees = if include_worktrees { worktrees(&directory) } else { Vec::new() };
+        if worktrees.len() > 1 {
+            directories.extend(worktrees.into_iter().filter(|other| *other != directory));
         }
         let texts = list::map(&directories, &|path| path.to_string_lossy().into_owned());
+        let mut names = Vec::from_iter(self.config.folder_override.clone());
+        names.extend(texts.iter().map(|text| project_folder_name(text)));
         let mut paths: Vec<PathBuf> = Vec::new();
-        for text in &texts {
-            names.push(project_folder_name(text));
-        }
         let mut add = |path: PathBuf| {
             if path.is_dir() && !paths.contains(&path) {
                 paths.push(path);
@@ -151,13 +140,8 @@ impl Folders {
 
 /// Returns the sessions in a project folder, each with the metadata of its main transcript.
 pub(crate) fn sessions(folder: &Path) -> io::Result<Vec<(SessionFiles, Metadata)>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if open::is_absent(&error) => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry?;
+    for entry in open::entries(folder)? {
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
         if !is_uuid(id) {
@@ -173,18 +157,9 @@ pub(crate) fn sessions(folder: &Path) -> io::Result<Vec<(SessionFiles, Metadata)
 }
 
 fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(projects) {
-        Ok(entries) => entries,
-        Err(error) if open::is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(errors::io("list", projects, error)),
-    };
-    let mut folders = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| errors::io("list", projects, error))?.path();
-        if path.is_dir() {
-            folders.push(path);
-        }
-    }
+    let entries = open::entries(projects).map_err(|error| errors::io("list", projects, error))?;
+    let mut folders = list::map(&entries, &DirEntry::path);
+    folders.retain(|path| path.is_dir());
     sort::sort_by(&mut folders, PathBuf::cmp);
     Ok(folders)
 }
@@ -193,8 +168,7 @@ fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
 fn has_session_of(folder: &Path, cwd: &str) -> bool {
     let mut buffers = open::EndBuffers::default();
     sessions(folder).unwrap_or_default().iter().any(|(located, _)| {
-        let Ok((file, metadata)) = open::open(&located.path) else { return false };
-        let Ok(ends) = buffers.read(&file, metadata.len()) else { return false };
+        let Ok((ends, _)) = buffers.open(&located.path) else { return false };
         ends.recorded_cwd().is_some_and(|recorded| is_same_project_name(&recorded, cwd))
     })
 }

@@ -170,10 +170,9 @@ impl SessionWriter {
             let Some(subpath) = subpath else { continue };
             let target = self.create_parents(subpath)?;
             if file.has_lines {
-                let target = with_suffix(&target, ".jsonl");
                 self.publish_file(&temporary.lines(file.number), &target, created)?;
             }
-            let metadata = with_suffix(&target, ".meta.json");
+            let metadata = target.with_extension("meta.json");
             // The CLI replaces metadata as a whole, so that what it has is newer.
             if file.has_metadata && metadata.symlink_metadata().is_err() {
                 self.publish_file(&temporary.metadata(file.number), &metadata, created)?;
@@ -216,10 +215,10 @@ impl SessionWriter {
         }
     }
 
-    /// Creates the folders of a subpath, and returns its path without an extension.
+    /// Creates the folders of a transcript, and returns its path.
     fn create_parents(&self, subpath: &Subpath) -> Result<PathBuf, Error> {
         let mut path = self.folder.join(self.id.as_str());
-        for part in subpath.as_str().split('/') {
+        for part in format!("{subpath}.jsonl").split('/') {
             private_file::create_dir(&path).map_err(|error| errors::io("create", &path, error))?;
             path.push(part);
         }
@@ -238,12 +237,6 @@ fn push_line(lines: &mut Vec<u8>, text: &str) {
 fn append(path: &Path, exists: bool, bytes: &[u8]) -> io::Result<()> {
     let mut file = if exists { open::open_append(path)?.0 } else { private_file::create(path)? };
     file.write_all(bytes)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }
 
 /// A folder for incomplete files, which is removed with its contents.
