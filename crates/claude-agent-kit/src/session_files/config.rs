@@ -20,6 +20,8 @@ pub(crate) const FOLDER_VARIABLE: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigDir {
     pub(crate) path: PathBuf,
+    /// The working directory of the CLI, from which it resolves a relative path; empty for that of this process.
+    pub(crate) working_directory: PathBuf,
     /// Whether `CLAUDE_CONFIG_DIR` is set: then the CLI lets the project folder be chosen.
     pub(crate) is_chosen: bool,
     /// The name of the project folder, whatever the working directory.
@@ -28,7 +30,8 @@ pub(crate) struct ConfigDir {
 
 impl ConfigDir {
     pub(crate) fn at(path: PathBuf) -> Self {
-        Self { path, is_chosen: false, folder_override: None }
+        let working_directory = PathBuf::new();
+        Self { path, working_directory, is_chosen: false, folder_override: None }
     }
 
     /// Returns the directory that a CLI with these settings uses.
@@ -43,17 +46,15 @@ impl ConfigDir {
     /// Returns the directory that a CLI with these settings uses, if this process has these variables.
     pub(crate) fn resolve(settings: &Settings, own: Variables<'_>) -> Option<Self> {
         let variable = |name: &str| variable(settings, own, name).filter(|value| !value.is_empty());
-        // The CLI resolves a relative path from its working directory.
-        let base = settings.cwd.as_deref().unwrap_or(Path::new(""));
-        let Some(config) = variable("CLAUDE_CONFIG_DIR") else {
-            return Some(Self::at(base.join(variable(HOME_VARIABLE)?).join(".claude")));
-        };
-        let name = variable(FOLDER_VARIABLE).and_then(|name| name.into_string().ok());
-        Some(Self {
-            path: base.join(config),
-            is_chosen: true,
-            folder_override: name.filter(|name| is_project_folder_override(name)),
-        })
+        let chosen = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let is_chosen = chosen.is_some();
+        let in_home = || Some(Path::new(&variable(HOME_VARIABLE)?).join(".claude"));
+        let working_directory = settings.cwd.clone().unwrap_or_default();
+        let path = working_directory.join(chosen.or_else(in_home)?);
+        let name = variable(FOLDER_VARIABLE).filter(|_| is_chosen);
+        let name = name.and_then(|name| name.into_string().ok());
+        let folder_override = name.filter(|name| is_project_folder_override(name));
+        Some(Self { path, working_directory, is_chosen, folder_override })
     }
 
     pub(crate) fn projects(&self) -> PathBuf {

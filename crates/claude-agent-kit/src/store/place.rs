@@ -38,6 +38,8 @@ impl Place {
         let root = main_worktree(&directory);
         let memory = root.map_or_else(|| folder.clone(), |root| config.folder_name(&root));
         let memory = config.projects().join(memory).join("memory");
+        // The CLI ignores a relative path in the setting.
+        let memory = std::path::absolute(&memory).unwrap_or(memory);
         Ok(Self { config, directory, folder, memory })
     }
 
@@ -48,7 +50,7 @@ impl Place {
             // A custom transport chooses the user itself.
             _ => None,
         };
-        Ok(OwnFiles::of_run(&self.config.path, user))
+        Ok(OwnFiles::of_run(&self.config, user))
     }
 
     pub(super) fn project_folder(&self) -> PathBuf {
@@ -131,6 +133,8 @@ mod tests {
         assert!(place.config.is_chosen);
         let relative = Place::of(&options.clone().env("CLAUDE_CONFIG_DIR", "config")).unwrap();
         assert_eq!(relative.config.path, Path::new("/nonexistent/dir/config"));
+        let relative = Place::of(&Options::new().env("CLAUDE_CONFIG_DIR", "config")).unwrap();
+        assert!(relative.memory.is_absolute());
         assert_eq!(place.folder, "-nonexistent-dir");
         let memory = config.path().join("projects/-nonexistent-dir/memory");
         let memory = memory.to_str().map(str::to_owned);
