@@ -1,6 +1,5 @@
 //! Finds out whether a CLI uses a session, by the CLI's registry of running processes.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
@@ -58,7 +57,7 @@ fn is_reused(pid: u32, entry: &Value) -> bool {
 
     let started = || {
         let ticks = start_of(pid)?;
-        let boot = fs::read_to_string("/proc/stat").ok()?;
+        let boot = std::fs::read_to_string("/proc/stat").ok()?;
         let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
         let millis = ticks.parse::<u64>().ok()? * 1000 / TICKS;
         Some((boot.trim().parse::<u64>().ok()? * 1000 + millis, ticks))

@@ -1,5 +1,6 @@
 //! The note in a private folder that says which run it belongs to.
 
+#[cfg(target_os = "linux")]
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -220,6 +221,8 @@ fn namespace() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";

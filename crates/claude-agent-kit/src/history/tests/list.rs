@@ -1,8 +1,8 @@
 //! Lists and infos.
 
 use super::*;
-use crate::session_files::open::counted;
 #[cfg(unix)]
+use crate::session_files::open::counted;
 use crate::session_files::project::main_worktree;
 
 #[tokio::test]
