@@ -145,8 +145,6 @@ claude-agent-kit/src/store/pages.rs
     MAX_BYTES: one session, or one list, that is read from a store
     MAX_PAGES: pages of one session, or of one list, that are read from a store
     MAX_TIME: reading all entries of one session from a store
-claude-agent-kit/src/store/own_files.rs
-    MAX_BYTES: a note of a run, and the metadata of a subagent, that are read for a store
 claude-agent-kit/src/store/position.rs
     TAIL_ENTRIES: stored entries by which a local transcript is compared with the store
 claude-agent-kit/src/store/restore.rs
@@ -175,8 +173,6 @@ claude-agent-kit/src/drift.rs
     MAX_NAME_CHARS: an unknown type or field, and a request ID, in a report
 claude-agent-kit/src/history/change.rs
     ATTEMPTS: attempts to write a change to a transcript that the CLI rewrites
-claude-agent-kit/src/history/file.rs
-    MAX_SIDECAR_BYTES: a file beside a transcript: title, archiving, subagent, registry of CLIs
 claude-agent-kit/src/history/follow.rs
     DEFAULT_INTERVAL: looking at a transcript that is followed
     MIN_INTERVAL: looking at a transcript that is followed
@@ -187,12 +183,13 @@ claude-agent-kit/src/history/mod.rs
     CONCURRENCY_LIMIT: calls of a `History` and its clones that use files
 claude-agent-kit/src/history/source.rs
     READ_BYTES: bytes that a stream of the history reads ahead
-claude-agent-kit/src/history/subagents.rs
+claude-agent-kit/src/session_files/members.rs
     MAX_DEPTH: levels of folders with subagents
 claude-wire/src/transcript/index.rs
     DEFAULT_MAX_LINE_BYTES: a line of a transcript
 claude-agent-kit/src/small_file.rs
     MAX_BYTES: a config file, and a settings file that has to be read
+    MAX_BYTES: a file beside a transcript: title, archiving, subagent, note of a run, registry of CLIs
 claude-agent-kit/src/options/layers/mod.rs
     MAX_REPORTED: problems of config files that an error lists
 claude-agent-kit/src/options/layers/json.rs

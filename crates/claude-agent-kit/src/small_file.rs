@@ -1,15 +1,15 @@
-//! Reads user-supplied files whole, up to a limit.
+//! Reads small files whole, up to a limit.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
 
-/// The maximum size: larger than any settings file, and than a command line.
+/// The maximum size: larger than any settings file, than a command line, and than the files beside a transcript.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Returns the contents of a file.
+/// Returns the contents of a file that the user supplies, who may use links.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut options = OpenOptions::new();
     // Opening a pipe would block until a writer opens it.
@@ -19,10 +19,15 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }
+    contents_of(file)
+}
+
+/// Returns the contents of an open file.
+pub(crate) fn contents_of(file: File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other("the file is larger than 1 MiB"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is larger than 1 MiB"));
     }
     Ok(bytes)
 }

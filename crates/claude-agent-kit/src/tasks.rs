@@ -11,8 +11,7 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::{Instrument as _, Span};
 
-use crate::error::{Error, Result};
-use crate::history::errors;
+use crate::error::{Error, ErrorKind, Result};
 
 /// A future whose code is compiled once, and not wherever it is awaited.
 pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -85,6 +84,11 @@ pub(crate) fn joined<T>(result: std::result::Result<T, JoinError>) -> Result<T> 
 fn not_joined(error: JoinError) -> Error {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_) => errors::runtime_gone(),
+        Err(_) => runtime_gone(),
     }
+}
+
+pub(crate) fn runtime_gone() -> Error {
+    let message = "the Tokio runtime was shut down while the history was being read";
+    Error::new(ErrorKind::RuntimeGone, message).with_help("keep the runtime until the call returns")
 }

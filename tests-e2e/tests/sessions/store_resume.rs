@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use claude_agent_kit::history::{History, ListFilter};
 use claude_agent_kit::id::SessionId;
 use claude_agent_kit::settings::EnvironmentPolicy;
 use claude_agent_kit::store::{
@@ -477,6 +478,32 @@ fn a_config_directory_that_was_not_chosen_gets_the_transcript_in_place() {
             names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         assert_eq!(names, [format!("{id}.jsonl"), "memory".to_owned()]);
+        check_unique(&*store, &id).await;
+    });
+}
+
+#[test]
+fn a_relative_config_directory_is_below_the_working_directory() {
+    run(async {
+        let harness = Harness::real(script(), real()).await.unwrap();
+        let store = Arc::new(MemoryStore::new());
+        let machine = Machine::new(&harness, "a");
+        let options = |conversation| {
+            let options = machine.options(&store).env("CLAUDE_CONFIG_DIR", "../config");
+            options.conversation(conversation)
+        };
+        let ask = async |prompt: &str, conversation| {
+            let run = query(prompt, options(conversation)).await.unwrap();
+            let collected = in_time(run.collect()).await;
+            assert_eq!(collected.stored, Some(true), "{:?}", collected.error);
+        };
+        ask("one", Conversation::new()).await;
+        let history = History::from_options(&options(Conversation::new())).unwrap();
+        let sessions = history.list(ListFilter::new()).await.unwrap().sessions;
+        let id = sessions[0].session_id.clone();
+        ask("two", Conversation::resume(id.clone())).await;
+        assert_eq!(prompts(&harness), ["one", "two"]);
+        assert_eq!(machine.private_folders(), [] as [PathBuf; 0]);
         check_unique(&*store, &id).await;
     });
 }

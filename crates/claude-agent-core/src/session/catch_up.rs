@@ -9,13 +9,11 @@ use std::time::Duration;
 
 use claude_wire::transcript::{MirrorFrame, TranscriptPath};
 
+use super::agent_metadata::is_metadata_entry;
 use super::event::Effect;
 use super::limits::MirrorLimits;
 use super::mirror_event::{BatchNumber, CatchUp, MirrorFile, MirrorSession};
 use super::outbox::Outbox;
-
-/// The start of an entry that is not a line of the file.
-const METADATA: &str = r#"{"type":"agent_metadata""#;
 
 /// The files of the run.
 #[derive(Debug, Default)]
@@ -44,7 +42,7 @@ impl MirrorFiles {
             });
             self.files.len() - 1
         });
-        let metadata = frame.entries.iter().rfind(|entry| entry.get().starts_with(METADATA));
+        let metadata = frame.entries.iter().rfind(|entry| is_metadata_entry(entry.get()));
         if let Some(metadata) = metadata {
             self.files[index].metadata = Some(metadata.get().into());
         }

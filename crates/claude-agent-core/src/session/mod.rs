@@ -6,6 +6,7 @@
 
 #![expect(clippy::exhaustive_enums, reason = "the driver must handle every variant")]
 
+mod agent_metadata;
 mod background;
 mod callbacks;
 mod catch_up;
@@ -33,6 +34,7 @@ mod shutdown;
 mod stop;
 mod turns;
 
+pub use agent_metadata::{is_metadata_entry, metadata_entry, metadata_file};
 pub use cost::RunCost;
 pub use event::*;
 pub use evidence::Evidence;

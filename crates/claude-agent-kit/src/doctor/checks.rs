@@ -15,6 +15,7 @@ use super::Variables;
 use super::report::{Check, Finding};
 use crate::list;
 use crate::options::Options;
+use crate::session_files::config::{self, ConfigDir, HOME_VARIABLE};
 use crate::small_file;
 
 /// Environment variables with credentials of the CLI.
@@ -35,17 +36,18 @@ pub(super) struct CheckContext<'a> {
 }
 
 impl CheckContext<'_> {
+    /// Returns an environment variable of this process.
+    fn own_variable(&self, name: &str) -> Option<OsString> {
+        let is_same = |other: &OsString| {
+            if cfg!(windows) { other.eq_ignore_ascii_case(name) } else { other == name }
+        };
+        let own = self.variables.iter().find(|(other, _)| is_same(other));
+        own.map(|(_, value)| value.clone())
+    }
+
     /// Returns an environment variable as the CLI would see it.
     fn variable(&self, name: &str) -> Option<OsString> {
-        let settings = &self.options.settings;
-        let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
-        given.or_else(|| {
-            let is_same = |other: &OsString| {
-                if cfg!(windows) { other.eq_ignore_ascii_case(name) } else { other == name }
-            };
-            let own = self.variables.iter().find(|(other, _)| is_same(other));
-            own.filter(|_| settings.environment.passes(name)).map(|(_, value)| value.clone())
-        })
+        config::variable(&self.options.settings, &|name| self.own_variable(name), name)
     }
 
     /// Returns whether the CLI runs on another machine or as another user, where the results of these
@@ -94,13 +96,13 @@ impl CheckContext<'_> {
             return None;
         }
         let help = "set the environment variable CLAUDE_CONFIG_DIR to a writable directory";
-        let named = self.variable("CLAUDE_CONFIG_DIR").filter(|path| !path.is_empty());
-        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        let default = || Some(PathBuf::from(self.variable(home)?).join(".claude"));
-        let Some(directory) = named.map(PathBuf::from).or_else(default) else {
-            let what = format!("neither CLAUDE_CONFIG_DIR nor {home} is passed to the CLI");
+        let own = |name: &str| self.own_variable(name);
+        let Some(config) = ConfigDir::resolve(&self.options.settings, &own) else {
+            let what =
+                format!("neither CLAUDE_CONFIG_DIR nor {HOME_VARIABLE} is passed to the CLI");
             return Some(Finding::warning(CHECK, what, help));
         };
+        let directory = config.path;
         let shown = directory.display();
         // The CLI creates missing directories.
         let Some(present) = directory.ancestors().find(|ancestor| ancestor.exists()) else {

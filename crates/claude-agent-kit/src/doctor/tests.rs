@@ -69,6 +69,9 @@ fn config_directory_is_the_one_of_the_cli() {
     assert_eq!(level(&look(&given, &own), &["mine` is writable"]), Level::Good);
     let below_a_file = [("CLAUDE_CONFIG_DIR", text(&file)), ("HOME", "/")];
     assert_eq!(level(&look(&inherit, &below_a_file), &["is a file"]), Level::Problem);
+    // The CLI resolves a relative path from its working directory.
+    let relative = inherit.clone().cwd(home).env("CLAUDE_CONFIG_DIR", "file");
+    assert_eq!(level(&look(&relative, &own), &[text(&file), "is a file"]), Level::Problem);
     if cfg!(target_os = "linux") {
         let unwritable = look(&inherit, &[("HOME", "/proc")]);
         let parts = ["sessions cannot be saved", "CLAUDE_CONFIG_DIR"];

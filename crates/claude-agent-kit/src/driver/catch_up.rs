@@ -54,6 +54,7 @@ impl Shared {
             key: self.key(&file.session)?,
             subpath: file.subpath.as_deref().map(Subpath::new).transpose()?,
             path: PathBuf::from(&*file.path),
+            has_lines: true,
             metadata: file.metadata.clone(),
         };
         self.target.send_file(&mut state.sessions, &file).await

@@ -1,17 +1,16 @@
 //! Renames, tags, archives and deletes sessions.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use claude_wire::transcript::{WINDOW, tag_line, title_line, with_leading_newline};
 
-use super::project::Located;
 use super::stored::StoredChange;
-use super::{History, Store, errors, file, live, time};
+use super::{History, errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::private_file;
+use crate::session_files::members::SessionFiles;
+use crate::session_files::{live, open, private_file};
 
 /// How often a change is written until it stays.
 const ATTEMPTS: usize = 5;
@@ -31,10 +30,10 @@ impl History {
         if let Some(stored) = self.stored() {
             return self.change_stored(stored, &id, StoredChange::Title(&title)).await;
         }
-        self.run(move |store, _| {
+        self.run(move |projects, _| {
             let line = title_line(id.as_str(), &title);
             let line = line.map_err(|error| errors::invalid_change(&id, error))?;
-            append(&store.require(&id)?, &line)
+            append(&projects.require(&id)?, &line)
         })
         .await
     }
@@ -52,10 +51,10 @@ impl History {
             return self.change_stored(stored, session_id, StoredChange::Tag(tag)).await;
         }
         let (id, tag) = (session_id.clone(), tag.map(str::to_owned));
-        self.run(move |store, _| {
+        self.run(move |projects, _| {
             let line = tag_line(id.as_str(), tag.as_deref());
             let line = line.map_err(|error| errors::invalid_change(&id, error))?;
-            append(&store.require(&id)?, &line)
+            append(&projects.require(&id)?, &line)
         })
         .await
     }
@@ -88,23 +87,41 @@ impl History {
     async fn set_archived(&self, session_id: &SessionId, archived: bool) -> Result<()> {
         self.require_disk(if archived { "archive" } else { "unarchive" })?;
         let id = session_id.clone();
-        self.run(move |store, _| {
-            let copies = store.copies(&id)?;
+        self.run(move |projects, _| {
+            let copies = projects.copies(&id)?;
             if copies.is_empty() {
-                store.require(&id)?;
+                projects.require(&id)?;
             }
             let text = format!(r#"{{"archived":{archived},"at":"{}","by":"sdk"}}"#, time::now());
             for (located, _) in copies {
-                let folder = located.session_dir();
+                let folder = located.folder();
                 let write = || {
                     private_file::create_dir(&folder)?;
-                    replace(&folder.join("archived.json"), text.as_bytes())
+                    private_file::replace(&located.archive_file(), text.as_bytes())
                 };
                 write().map_err(|error| errors::io("write to", &folder, error))?;
             }
             Ok(())
         })
         .await
+    }
+
+    /// Returns whether a CLI on this machine is using the session, according to the registry of
+    /// running CLIs in the config directory.
+    ///
+    /// A CLI that has just started may not be registered yet, and CLIs on other machines or in other
+    /// containers cannot be recognized. Where a process cannot be checked, its entry counts as live.
+    ///
+    /// # Errors
+    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the registry cannot be read.
+    ///
+    /// # Cancel safety
+    /// Cancel safe.
+    pub async fn is_live(&self, session_id: &SessionId) -> Result<bool> {
+        self.require_disk("is_live")?;
+        let id = session_id.clone();
+        self.run(move |projects, _| Ok(live::process_of(&projects.config.path, &id)?.is_some()))
+            .await
     }
 
     /// Deletes a session: its transcript, then the folder with its subagents and tool results.
@@ -127,9 +144,9 @@ impl History {
             return self.delete_stored(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| match live::process_of(&store.config, &id)? {
+        self.run(move |projects, _| match live::process_of(&projects.config.path, &id)? {
             Some(pid) => Err(errors::live(&id, pid)),
-            None => delete(store, &id),
+            None => projects.require(&id)?.remove(),
         })
         .await
     }
@@ -146,30 +163,12 @@ impl History {
             return self.delete_stored(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| delete(store, &id)).await
-    }
-}
-
-fn delete(store: &Store, id: &SessionId) -> Result<()> {
-    let located = store.require(id)?;
-    fs::remove_file(&located.path)
-        .map_err(|error| errors::io("remove the transcript", &located.path, error))?;
-    let folder = located.session_dir();
-    let removed = match folder.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&folder),
-        Ok(_) => fs::remove_file(&folder),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if !file::is_absent(&error) => {
-            Err(errors::io("remove, after its transcript, the folder", &folder, error))
-        }
-        _ => Ok(()),
+        self.run(move |projects, _| projects.require(&id)?.remove()).await
     }
 }
 
 /// Appends a line to a transcript, and again if it was overwritten.
-fn append(located: &Located, line: &[u8]) -> Result<()> {
+fn append(located: &SessionFiles, line: &[u8]) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let attempt = append_once(&located.path, line);
         match attempt {
@@ -183,9 +182,9 @@ fn append(located: &Located, line: &[u8]) -> Result<()> {
 
 /// Appends a line in one write, and returns whether the file at this path has it.
 fn append_once(path: &Path, line: &[u8]) -> io::Result<bool> {
-    let (mut file, metadata) = file::open_append(path)?;
+    let (mut file, metadata) = open::open_append(path)?;
     let mut last = [0];
-    let has_last = metadata.len() > 0 && file::read_at(&file, &mut last, metadata.len() - 1)? == 1;
+    let has_last = metadata.len() > 0 && open::read_at(&file, &mut last, metadata.len() - 1)? == 1;
     let bytes = with_leading_newline(line, has_last.then_some(last[0]));
     // Not `write_all`: the rest of a short write could end up behind another writer's line. The
     // next attempt starts with a line break.
@@ -202,26 +201,16 @@ fn append_once(path: &Path, line: &[u8]) -> io::Result<bool> {
 /// Returns whether the line is near the end of the file. The file is opened again, since the CLI may
 /// have replaced it.
 pub(super) fn ends_with_line(path: &Path, line: &[u8]) -> io::Result<bool> {
-    let (file, metadata) = match file::open(path) {
+    let (file, metadata) = match open::open(path) {
         Ok(opened) => opened,
-        Err(error) if file::is_absent(&error) => return Ok(false),
+        Err(error) if open::is_absent(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     let length = line.len() + WINDOW;
     let mut tail = vec![0; length];
     let start = metadata.len().saturating_sub(length as u64);
-    let read = file::read_at(&file, &mut tail, start)?;
+    let read = open::read_at(&file, &mut tail, start)?;
     // Without the line break at the end.
     let text = &line[..line.len() - 1];
     Ok(tail[..read].split(|byte| *byte == b'\n').any(|found| found == text))
-}
-
-/// Replaces a file as a whole.
-fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension(format!("{}.tmp", crate::random::uuid()));
-    let write = || {
-        private_file::create(&temporary)?.write_all(contents)?;
-        fs::rename(&temporary, path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

@@ -1,19 +1,19 @@
 //! Copies sessions between the disk and stores.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use claude_agent_core::session::MirrorLimits;
-use claude_wire::transcript::{Index, IssueKind, project_folder_name};
+use claude_agent_core::session::{MirrorLimits, metadata_entry};
+use claude_wire::transcript::{Index, IssueKind};
 
-use super::project::{Located, canonical};
 use super::source::{Source, Span, SpanReader};
 use super::stored::StoredHistory;
-use super::{CancelFlag, History, Store, errors, file, transcript};
+use super::{CancelFlag, History, errors, transcript};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
-use crate::sort;
+use crate::session_files::members::{SessionFiles, SubagentFiles};
+use crate::session_files::open;
+use crate::session_files::project::Projects;
 #[cfg(doc)]
 use crate::store::StoreOptions;
 use crate::store::batch::BatchWriter;
@@ -21,9 +21,6 @@ use crate::store::pages::Pages;
 use crate::store::position::is_mirrored;
 use crate::store::write_session::{store_failed, write_session};
 use crate::store::{Load, NewEntry, Occurrences, SessionKey, Subpath};
-
-/// How deep folders of subagents are searched; the CLI uses three levels.
-const MAX_DEPTH: usize = 8;
 
 /// The result of [`History::copy_to`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,25 +92,20 @@ impl History {
         stored: &StoredHistory,
     ) -> Result<SessionCopy> {
         let session = id.clone();
-        let (located, files) = self
-            .run(move |store, _| {
-                let located = store.require(&session)?;
-                let files = SessionFiles::find(&located)?;
-                Ok((located, files))
+        let (located, subagents) = self
+            .run(move |projects, _| {
+                let located = projects.require(&session)?;
+                let listed = |error| errors::io("list", &located.folder(), error);
+                let subagents = located.subagents().map_err(listed)?;
+                Ok((located, subagents))
             })
             .await?;
         let key = target.copy_key(id, stored, project_of(&located)).await?;
         let mut copy = Import::new(self, stored, &key).await?;
-        copy.damaged = files.damaged;
+        copy.damaged = subagents.unnamed;
         copy.transcript(None, located).await?;
-        for SubagentFile { subpath, path, metadata } in files.subagents {
-            // First, because a list of subagents reads the start of their transcripts.
-            if let Some(metadata) = metadata {
-                copy.add(&mut Occurrences::new(), Some(&subpath), metadata).await?;
-            }
-            if let Some(path) = path {
-                copy.transcript(Some(&subpath), Located { id: id.clone(), path }).await?;
-            }
+        for files in subagents.files {
+            copy.subagent(files).await?;
         }
         copy.finish().await
     }
@@ -126,7 +118,8 @@ impl History {
     ) -> Result<SessionCopy> {
         let key = self.stored_key(stored, id).await?;
         let project = key.project().to_owned();
-        let (project, folder) = target.run(move |store, _| target_folder(store, project)).await?;
+        let (project, folder) =
+            target.run(move |projects, _| target_folder(projects, project)).await?;
         let written = write_session(stored.store(), &key, &folder).await?;
         if written.entries == 0 {
             return Err(errors::not_in_store(&key));
@@ -165,7 +158,7 @@ impl History {
         stored: &StoredHistory,
         project: String,
     ) -> Result<SessionKey> {
-        let is_set = stored.project.is_some() || self.store.directory.is_some();
+        let is_set = stored.project.is_some() || self.projects.directory.is_some();
         let project = if is_set { self.project_name(stored).await? } else { project };
         stored.key(&project, id)
     }
@@ -191,7 +184,7 @@ impl<'a> Import<'a> {
     }
 
     /// Copies the entries of a file.
-    async fn transcript(&mut self, subpath: Option<&Subpath>, located: Located) -> Result<()> {
+    async fn transcript(&mut self, subpath: Option<&Subpath>, located: SessionFiles) -> Result<()> {
         let path = located.path.clone();
         let read = self.history.run(move |_, cancel| {
             let (source, index) = transcript::read(&located, cancel)?;
@@ -216,15 +209,28 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    async fn add(
-        &mut self,
-        occurrences: &mut Occurrences,
-        subpath: Option<&Subpath>,
-        text: String,
-    ) -> Result<()> {
-        let entry = occurrences.entry(subpath.cloned(), text);
-        let entry = entry.map_err(|error| store_failed("copy", self.key, error))?;
-        self.push(entry).await
+    /// Copies a transcript of a subagent and its metadata.
+    async fn subagent(&mut self, files: SubagentFiles) -> Result<()> {
+        let Ok(subpath) = Subpath::new(&files.subpath) else {
+            self.damaged += 1;
+            return Ok(());
+        };
+        // First, because a list of subagents reads the start of their transcripts.
+        if files.has_metadata {
+            let path = files.metadata_path();
+            let read = move |_: &Projects, _: &CancelFlag| Ok(open::read(&path));
+            let bytes = self.history.run(read).await?;
+            let text = bytes.ok().and_then(|bytes| metadata_entry(&bytes));
+            match text.map(|text| NewEntry::new(Some(subpath.clone()), text, 0)) {
+                Some(Ok(entry)) => self.push(entry).await?,
+                _ => self.damaged += 1,
+            }
+        }
+        if files.has_transcript {
+            let located = SessionFiles { id: self.key.session().clone(), path: files.path };
+            self.transcript(Some(&subpath), located).await?;
+        }
+        Ok(())
     }
 
     async fn push(&mut self, entry: NewEntry) -> Result<()> {
@@ -252,7 +258,7 @@ pub(super) async fn import_file(
     path: PathBuf,
 ) -> Result<()> {
     let mut copy = Import::new(history, stored, key).await?;
-    copy.transcript(None, Located { id: key.session().clone(), path }).await?;
+    copy.transcript(None, SessionFiles { id: key.session().clone(), path }).await?;
     copy.finish().await.map(drop)
 }
 
@@ -286,113 +292,25 @@ fn is_lost(kind: IssueKind) -> bool {
     matches!(kind, IssueKind::Malformed | IssueKind::Torn | IssueKind::Oversized | IssueKind::Nul)
 }
 
-/// The files of a session beside its main transcript.
-#[derive(Default)]
-struct SessionFiles {
-    /// Sorted by path.
-    subagents: Vec<SubagentFile>,
-    damaged: u64,
-}
-
-struct SubagentFile {
-    subpath: Subpath,
-    path: Option<PathBuf>,
-    /// The metadata as an entry.
-    metadata: Option<String>,
-}
-
-impl SessionFiles {
-    fn find(located: &Located) -> Result<Self> {
-        let mut files = Self::default();
-        let folder = located.session_dir();
-        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        if is_folder(&folder) && is_folder(&folder.join("subagents")) {
-            files.collect(&folder.join("subagents"), "subagents", 0)?;
-        }
-        sort::sort_by(&mut files.subagents, |one, other| one.subpath.cmp(&other.subpath));
-        Ok(files)
-    }
-
-    /// Links are not followed: they could lead anywhere.
-    fn collect(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<()> {
-        let failed = |error| errors::io("list", folder, error);
-        let entries = match fs::read_dir(folder) {
-            Ok(entries) => entries,
-            Err(error) if file::is_absent(&error) => return Ok(()),
-            Err(error) => return Err(failed(error)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let kind = entry.file_type().map_err(failed)?;
-            let name = entry.file_name();
-            let Some(name) = name.to_str() else {
-                self.damaged += 1;
-                continue;
-            };
-            if kind.is_dir() && depth < MAX_DEPTH {
-                self.collect(&entry.path(), &format!("{prefix}/{name}"), depth + 1)?;
-            } else if kind.is_file() {
-                self.add_file(prefix, name, entry.path());
-            }
-        }
-        Ok(())
-    }
-
-    fn add_file(&mut self, prefix: &str, name: &str, path: PathBuf) {
-        if let Some(stem) = name.strip_suffix(".jsonl") {
-            match Subpath::new(&format!("{prefix}/{stem}")) {
-                Ok(subpath) => {
-                    let sidecar = path.with_extension("meta.json");
-                    let metadata = self.metadata(&sidecar);
-                    self.subagents.push(SubagentFile { subpath, path: Some(path), metadata });
-                }
-                Err(_) => self.damaged += 1,
-            }
-        } else if let Some(stem) = name.strip_suffix(".meta.json")
-            && !path.with_file_name(format!("{stem}.jsonl")).exists()
-            && let Ok(subpath) = Subpath::new(&format!("{prefix}/{stem}"))
-            && let Some(metadata) = self.metadata(&path)
-        {
-            self.subagents.push(SubagentFile { subpath, path: None, metadata: Some(metadata) });
-        }
-    }
-
-    /// Returns the metadata of a subagent in the form in which the CLI mirrors it.
-    fn metadata(&mut self, path: &Path) -> Option<String> {
-        let bytes = file::read_sidecar(path).transpose()?;
-        let entry = bytes.ok().and_then(|bytes| metadata_entry(&bytes));
-        self.damaged += u64::from(entry.is_none());
-        entry
-    }
-}
-
-fn metadata_entry(bytes: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(bytes).ok()?.trim();
-    let members = text.strip_prefix('{')?.trim_start();
-    let separator = if members.starts_with('}') { "" } else { "," };
-    let entry = format!(r#"{{"type":"agent_metadata"{separator}{members}"#);
-    NewEntry::new(None, entry.as_str(), 0).ok().map(|_| entry)
-}
-
 /// Returns the project of a session on disk.
-fn project_of(located: &Located) -> String {
+fn project_of(located: &SessionFiles) -> String {
     let name = located.path.parent().and_then(Path::file_name).unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
 /// Returns the project folder for a copy, and its name.
-fn target_folder(store: &Store, project: String) -> Result<(String, PathBuf)> {
-    let name = match (&store.directory, &store.folder_override) {
-        (_, Some(name)) => name.clone(),
-        (Some(directory), None) => project_folder_name(&canonical(directory).to_string_lossy()),
-        (None, None) => project,
+fn target_folder(projects: &Projects, project: String) -> Result<(String, PathBuf)> {
+    let config = &projects.config;
+    let name = match &projects.directory {
+        Some(directory) => config.folder_name(directory),
+        None => config.folder_override.clone().unwrap_or(project),
     };
     // The project of a key can be any text.
     let is_name = Subpath::new(&name).is_ok() && !name.contains('/');
     if !is_name {
         return Err(errors::no_project_folder(&name));
     }
-    let folder = store.projects().join(&name);
+    let folder = config.projects().join(&name);
     Ok((name, folder))
 }
 

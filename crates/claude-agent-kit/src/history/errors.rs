@@ -1,43 +1,14 @@
 //! Errors of the history.
 
-use std::io;
 use std::path::Path;
 
 use claude_wire::transcript::TranscriptError;
 
 use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
+pub(crate) use crate::session_files::errors::{io, not_a_session_id};
 use crate::store::write_session::failed_store;
 use crate::store::{SessionKey, StoreError};
-
-pub(crate) fn io(action: &str, path: &Path, error: io::Error) -> Error {
-    let message = format!("cannot {action} \"{}\": {error}", path.display());
-    Error::new(ErrorKind::HistoryIo, message).caused_by_io(error)
-}
-
-pub(crate) fn no_config_dir(home: &str) -> Error {
-    let message =
-        format!("the config directory is unknown: neither CLAUDE_CONFIG_DIR nor {home} is set");
-    Error::new(ErrorKind::InvalidOptions, message).with_help("use `History::at`")
-}
-
-pub(crate) fn not_a_session_id(id: &SessionId) -> Error {
-    let message = format!("\"{id}\" is not a session ID");
-    Error::new(ErrorKind::ConversationNotFound, message).with_help("pass a UUID")
-}
-
-pub(crate) fn not_found(id: &SessionId, projects: &Path, directory: Option<&Path>) -> Error {
-    if super::valid_id(id).is_none() {
-        return not_a_session_id(id);
-    }
-    let place = match directory {
-        Some(directory) => format!("for the directory \"{}\"", directory.display()),
-        None => format!("below \"{}\"", projects.display()),
-    };
-    Error::new(ErrorKind::ConversationNotFound, format!("session {id} not found {place}"))
-        .with_help("check the ID, the config directory and the working directory")
-        .with(|facts| facts.session_id = Some(id.clone()))
-}
 
 pub(crate) fn not_in_store(key: &SessionKey) -> Error {
     let (id, project, scope) = (key.session(), key.project(), key.scope());
@@ -95,9 +66,4 @@ pub(crate) fn invalid_change(id: &SessionId, error: TranscriptError) -> Error {
     Error::new(ErrorKind::InvalidHistoryChange, format!("cannot change session {id}: {error}"))
         .with(|facts| facts.session_id = Some(id.clone()))
         .caused_by(error)
-}
-
-pub(crate) fn runtime_gone() -> Error {
-    let message = "the Tokio runtime was shut down while the history was being read";
-    Error::new(ErrorKind::RuntimeGone, message).with_help("keep the runtime until the call returns")
 }

@@ -12,9 +12,10 @@ use bytes::Bytes;
 use claude_wire::transcript::{DEFAULT_MAX_LINE_BYTES, Entry, Index, Issue};
 use tokio::time::sleep;
 
-use super::{History, errors, file};
+use super::{History, errors};
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::open;
 use crate::{id_map, sort};
 
 /// How often the file is looked at by default.
@@ -67,8 +68,8 @@ impl History {
     pub async fn follow(&self, session_id: &SessionId) -> Result<Follow> {
         self.require_disk("follow")?;
         let id = session_id.clone();
-        let tail = self.run(move |store, _| {
-            let path = store.require(&id)?.path;
+        let tail = self.run(move |projects, _| {
+            let path = projects.require(&id)?.path;
             Tail::at_end(&path).map_err(|error| errors::io("read", &path, error))
         });
         Ok(Follow {
@@ -161,7 +162,7 @@ impl Tail {
     }
 
     fn at_end(path: &Path) -> io::Result<Self> {
-        let (file, metadata) = file::open(path)?;
+        let (file, metadata) = open::open(path)?;
         let mut tail = Self::at_start(path.to_owned());
         tail.identity = Some(identity(&metadata));
         // Entries at the end are remembered, in case that the file is rewritten.
@@ -169,7 +170,7 @@ impl Tail {
         let (from, chunk, complete) = loop {
             let from = metadata.len().saturating_sub(size as u64);
             let mut chunk = vec![0; size.min(to_usize(metadata.len()))];
-            let read = file::read_at(&file, &mut chunk, from)?;
+            let read = open::read_at(&file, &mut chunk, from)?;
             match memchr_last(&chunk[..read]) {
                 Some(at) => break (from, chunk, at + 1),
                 None if from == 0 => break (from, chunk, 0),
@@ -186,9 +187,9 @@ impl Tail {
 
     /// Reads what was written since the last look.
     fn poll(&mut self) -> io::Result<(Vec<FollowEvent>, bool)> {
-        let (file, metadata) = match file::open(&self.path) {
+        let (file, metadata) = match open::open(&self.path) {
             Ok(opened) => opened,
-            Err(error) if file::is_absent(&error) => {
+            Err(error) if open::is_absent(&error) => {
                 let is_new = !std::mem::replace(&mut self.is_removed, true);
                 self.identity = None;
                 self.seen = None;
@@ -225,7 +226,7 @@ impl Tail {
         }
         let mut before = vec![0; self.before.len()];
         let start = self.position - self.before.len() as u64;
-        Ok(file::read_at(file, &mut before, start)? < before.len() || before != self.before)
+        Ok(open::read_at(file, &mut before, start)? < before.len() || before != self.before)
     }
 
     /// Goes behind the last entry that was returned before and is still in the file.
@@ -283,7 +284,7 @@ impl Tail {
         let mut size = CHUNK_BYTES;
         loop {
             let mut bytes = vec![0; size.min(to_usize(length.saturating_sub(self.position)))];
-            let read = file::read_at(file, &mut bytes, self.position)?;
+            let read = open::read_at(file, &mut bytes, self.position)?;
             bytes.truncate(read);
             if let Some(end) = memchr_last(&bytes) {
                 bytes.truncate(end + 1);

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use claude_wire::transcript::{Ends, Fork, ForkIds, Index};
 
-use super::project::Located;
 use super::source::{Source, Span, SpanReader};
-use super::{CancelFlag, History, errors, file, session_info, time, transcript};
+use super::{CancelFlag, History, errors, session_info, time, transcript};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::private_file;
+use crate::session_files::members::SessionFiles;
+use crate::session_files::open;
+use crate::session_files::private_file;
 
 /// How a session is forked. Default: as a whole, with the title of the session and ` (fork)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,12 +60,12 @@ impl History {
             return self.fork_stored(stored, session_id, options).await;
         }
         let id = session_id.clone();
-        self.run(move |store, cancel| fork(&store.require(&id)?, &options, cancel)).await
+        self.run(move |projects, cancel| fork(&projects.require(&id)?, &options, cancel)).await
     }
 }
 
 pub(super) fn fork(
-    located: &Located,
+    located: &SessionFiles,
     options: &ForkOptions,
     cancel: &CancelFlag,
 ) -> Result<SessionId> {
@@ -89,9 +90,9 @@ pub(super) fn fork(
     result.map(|()| SessionId::from(new_id))
 }
 
-fn default_title(located: &Located, source: &Source) -> Result<String> {
+fn default_title(located: &SessionFiles, source: &Source) -> Result<String> {
     let read = || {
-        let mut buffers = file::EndBuffers::default();
+        let mut buffers = open::EndBuffers::default();
         let length = source.file.metadata()?.len();
         let ends: Ends<'_> = buffers.read(&source.file, length)?;
         Ok(ends.fork_title(session_info::sidecar_title(located, &ends).as_deref()))
@@ -101,7 +102,7 @@ fn default_title(located: &Located, source: &Source) -> Result<String> {
 
 /// A copy that is being written.
 struct Copy<'a> {
-    located: &'a Located,
+    located: &'a SessionFiles,
     source: &'a Source,
     index: &'a Index,
     cancel: &'a CancelFlag,

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use claude_wire::transcript::{Ends, has_chain_entry};
 use claude_wire::visible::visible_message;
 
-use super::file::{self, EndBuffers};
-use super::project::{Folders, Located, transcripts};
 use super::session_info::{self, SessionInfo};
-use super::{CancelFlag, History, Store};
+use super::{CancelFlag, History, errors};
 use crate::error::Result;
 use crate::lock::lock;
+use crate::session_files::members::SessionFiles;
+use crate::session_files::open::{self, EndBuffers};
+use crate::session_files::project::{Folders, Projects, sessions};
 use crate::sort;
 use crate::tasks;
 
@@ -121,7 +122,7 @@ impl History {
         if let Some(stored) = self.stored() {
             return self.list_stored(stored, filter).await;
         }
-        self.run(move |store, cancel| list(store, filter, cancel)).await
+        self.run(move |projects, cancel| list(projects, filter, cancel)).await
     }
 }
 
@@ -132,21 +133,21 @@ enum Reading {
     Failed(SkippedFile),
 }
 
-fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<SessionPage> {
-    let folders = store.folders(filter.include_worktrees)?;
+fn list(projects: &Projects, filter: ListFilter, cancel: &CancelFlag) -> Result<SessionPage> {
+    let folders = projects.folders(filter.include_worktrees)?;
     let mut found = Vec::new();
     for folder in &folders.paths {
         cancel.check()?;
-        let transcripts = transcripts(folder)?;
-        for (located, metadata) in transcripts {
-            found.push((file::modified_millis(&metadata), located));
+        let found_here = sessions(folder).map_err(|error| errors::io("list", folder, error))?;
+        for (located, metadata) in found_here {
+            found.push((open::modified_millis(&metadata), located));
         }
     }
     sort::sort_by(&mut found, |(one, one_at), (other, other_at)| {
         (other, other_at.id.as_str()).cmp(&(one, one_at.id.as_str()))
     });
     let wanted = filter.limit.map_or(usize::MAX, |limit| filter.offset.saturating_add(limit));
-    let context = Context { store, folders: &folders, filter };
+    let context = Context { projects, folders: &folders, filter };
     let mut page = SessionPage::default();
     let mut seen: HashSet<String> = HashSet::new();
     let mut rest = &found[..];
@@ -175,17 +176,17 @@ fn list(store: &Store, filter: ListFilter, cancel: &CancelFlag) -> Result<Sessio
 }
 
 struct Context<'a> {
-    store: &'a Store,
+    projects: &'a Projects,
     folders: &'a Folders,
     filter: ListFilter,
 }
 
 impl Context<'_> {
-    fn read(&self, located: &Located, buffers: &mut EndBuffers) -> Reading {
+    fn read(&self, located: &SessionFiles, buffers: &mut EndBuffers) -> Reading {
         match self.try_read(located, buffers) {
             Ok(Some(info)) => Reading::Shown(Box::new(info)),
             Ok(None) => Reading::Hidden,
-            Err(error) if file::is_absent(&error) => Reading::Hidden,
+            Err(error) if open::is_absent(&error) => Reading::Hidden,
             Err(error) => {
                 Reading::Failed(SkippedFile { path: located.path.clone(), error: Arc::new(error) })
             }
@@ -194,11 +195,10 @@ impl Context<'_> {
 
     fn try_read(
         &self,
-        located: &Located,
+        located: &SessionFiles,
         buffers: &mut EndBuffers,
     ) -> io::Result<Option<SessionInfo>> {
-        let (file, metadata) = file::open(&located.path)?;
-        let ends = buffers.read(&file, metadata.len())?;
+        let (ends, metadata) = buffers.open(&located.path)?;
         let is_hidden = (!self.filter.include_programmatic && ends.is_programmatic())
             || is_continued(located, &ends)
             || (!self.folders.directories.is_empty()
@@ -206,12 +206,12 @@ impl Context<'_> {
         if is_hidden {
             return Ok(None);
         }
-        Ok(session_info::from_ends(self.store, located, &ends, &metadata))
+        Ok(session_info::from_ends(self.projects, located, &ends, &metadata))
     }
 }
 
 /// Returns whether the conversation continues in another session, which is in the list instead.
-fn is_continued(located: &Located, ends: &Ends<'_>) -> bool {
+fn is_continued(located: &SessionFiles, ends: &Ends<'_>) -> bool {
     ends.continued_in().is_some_and(|next| {
         next != located.id.as_str()
             && has_conversation(&located.path.with_file_name(format!("{next}.jsonl")))
@@ -219,11 +219,11 @@ fn is_continued(located: &Located, ends: &Ends<'_>) -> bool {
 }
 
 fn has_conversation(path: &Path) -> bool {
-    let Ok((file, metadata)) = file::open(path) else { return false };
+    let Ok((file, metadata)) = open::open(path) else { return false };
     let mut chunk = vec![0; 1024 * 1024];
     let mut offset = 0;
     while offset < metadata.len().min(MAX_SCAN) {
-        match file::read_at(&file, &mut chunk, offset) {
+        match open::read_at(&file, &mut chunk, offset) {
             Ok(length) if length > 0 => {
                 if has_chain_entry(&chunk[..length]) {
                     return true;

@@ -54,13 +54,10 @@
 mod change;
 mod copy;
 pub(crate) mod errors;
-mod file;
 mod follow;
 mod fork;
 mod indexing;
 mod list;
-mod live;
-mod project;
 mod session_info;
 mod source;
 mod stored;
@@ -71,23 +68,21 @@ mod tests;
 pub(crate) mod time;
 mod transcript;
 
-use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use claude_wire::transcript::Tree;
 pub use claude_wire::transcript::{
     Entry, EntryBody, EntryKind, EntryRef, Index, Issue, IssueKind, MessageFilter, MessageRole,
 };
-use claude_wire::transcript::{Tree, is_project_folder_override, is_uuid};
 pub use copy::SessionCopy;
 #[cfg(test)]
 pub(crate) use copy::both_on_disk;
 pub use follow::{Follow, FollowEvent};
 pub use fork::ForkOptions;
 pub use list::{ListFilter, SessionPage, SkippedFile};
-pub(crate) use project::{canonical, main_worktree};
 pub use session_info::SessionInfo;
 pub use stream::{EntryStream, HistoryMessage, MessageStream};
 pub use subagents::SubagentInfo;
@@ -98,6 +93,8 @@ use crate::driver::require_runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
+use crate::session_files::config::ConfigDir;
+use crate::session_files::project::Projects;
 use crate::tasks::{self, BoxFuture, Boxed, Unboxing};
 
 /// How many calls of one handle and its clones read or write files at a time.
@@ -108,20 +105,11 @@ const CONCURRENCY_LIMIT: usize = 8;
 /// File operations run on Tokio's blocking threads, at most 8 at a time for a handle and its clones.
 #[derive(Clone)]
 pub struct History {
-    store: Arc<Store>,
+    /// Where sessions are looked for on disk.
+    projects: Arc<Projects>,
     /// The store that has the sessions instead of the disk.
     stored: Option<Arc<stored::StoredHistory>>,
     permits: Arc<Semaphore>,
-}
-
-/// Where sessions are looked for.
-#[derive(Clone, Debug)]
-struct Store {
-    config: PathBuf,
-    /// The name of the project folder, whatever the working directory.
-    folder_override: Option<String>,
-    /// The working directory whose sessions are meant; `None` for all.
-    directory: Option<PathBuf>,
 }
 
 impl History {
@@ -131,67 +119,43 @@ impl History {
     /// # Errors
     /// [`ErrorKind::InvalidOptions`] when neither variable is set.
     pub fn new() -> Result<Self> {
-        Self::from_variables(|name| std::env::var_os(name))
+        Self::from_options(&Options::new())
     }
 
     /// Opens the history in the config directory that a CLI with these options would use, including
-    /// [`Options::env`] and [`Options::environment`]. All projects are searched, whatever
-    /// [`Options::cwd`] is.
+    /// [`Options::env`] and [`Options::environment`]. A relative `CLAUDE_CONFIG_DIR` is resolved from
+    /// [`Options::cwd`]. All projects are searched, whatever that directory is.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidOptions`] when the CLI would have neither `CLAUDE_CONFIG_DIR` nor a home
     /// directory.
     pub fn from_options(options: &Options) -> Result<Self> {
-        Self::from_variables(|name| {
-            let settings = &options.settings;
-            let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
-            given.or_else(|| std::env::var_os(name).filter(|_| settings.environment.passes(name)))
-        })
+        ConfigDir::of_run(&options.settings).map(Self::with_config)
     }
 
     /// Opens the history in a config directory. The directory need not exist.
     pub fn at(config_dir: impl Into<PathBuf>) -> Self {
-        Self::with_store(Store {
-            config: config_dir.into(),
-            folder_override: None,
-            directory: None,
-        })
+        Self::with_config(ConfigDir::at(config_dir.into()))
     }
 
-    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
-        let given = |name: &str| variable(name).filter(|value| !value.is_empty());
-        if let Some(config) = given("CLAUDE_CONFIG_DIR") {
-            let name =
-                given("CLAUDE_CODE_PROJECT_DIR_NAME").and_then(|name| name.into_string().ok());
-            return Ok(Self::with_store(Store {
-                config: config.into(),
-                folder_override: name.filter(|name| is_project_folder_override(name)),
-                directory: None,
-            }));
-        }
-        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        match given(home) {
-            Some(home) => Ok(Self::at(Path::new(&home).join(".claude"))),
-            None => Err(errors::no_config_dir(home)),
-        }
-    }
-
-    fn with_store(store: Store) -> Self {
+    fn with_config(config: ConfigDir) -> Self {
         let permits = Arc::new(Semaphore::new(CONCURRENCY_LIMIT));
-        Self { store: Arc::new(store), stored: None, permits }
+        let projects = Arc::new(Projects { config, directory: None });
+        Self { projects, stored: None, permits }
     }
 
     /// Restricts the handle to the sessions of a working directory, and of the other worktrees of its
     /// Git repository.
     #[must_use]
     pub fn for_directory(&self, directory: impl Into<PathBuf>) -> Self {
-        let store = Store { directory: Some(directory.into()), ..(*self.store).clone() };
-        Self { store: Arc::new(store), ..self.clone() }
+        let config = self.projects.config.clone();
+        let projects = Projects { config, directory: Some(directory.into()) };
+        Self { projects: Arc::new(projects), ..self.clone() }
     }
 
     /// Returns the config directory; `None` for a history in a store.
     pub fn config_dir(&self) -> Option<&Path> {
-        self.stored.is_none().then_some(&self.store.config)
+        self.stored.is_none().then_some(&self.projects.config.path)
     }
 
     /// Returns what a list shows of a session. `None` if there is no such session, or nothing to show
@@ -207,9 +171,9 @@ impl History {
             return self.stored_info(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| {
-            let Some(located) = store.find(&id)? else { return Ok(None) };
-            session_info::read(store, &located)
+        self.run(move |projects, _| {
+            let Some(located) = projects.find(&id)? else { return Ok(None) };
+            session_info::read(projects, &located)
         })
         .await
     }
@@ -217,17 +181,19 @@ impl History {
     /// Returns the transcript of a session; `None` if there is none.
     pub(crate) async fn session_path(&self, session_id: &SessionId) -> Result<Option<PathBuf>> {
         let id = session_id.clone();
-        self.run(move |store, _| Ok(store.find(&id)?.map(|located| located.path))).await
+        self.run(move |projects, _| Ok(projects.find(&id)?.map(|located| located.path))).await
     }
 
     /// Runs file operations on a blocking thread. Dropping the future sets the flag, so that long
     /// reads stop.
     fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Store, &CancelFlag) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Projects, &CancelFlag) -> Result<T> + Send + 'static,
     ) -> Unboxing<BoxFuture<'_, Result<Boxed>>, T> {
         let boxed = |value| Box::new(value) as Boxed;
-        Unboxing::new(self.run_boxed(Box::new(move |store, flag| work(store, flag).map(boxed))))
+        Unboxing::new(
+            self.run_boxed(Box::new(move |projects, flag| work(projects, flag).map(boxed))),
+        )
     }
 
     fn run_boxed(&self, work: BoxedWork) -> BoxFuture<'_, Result<Boxed>> {
@@ -236,10 +202,10 @@ impl History {
             let permit = self.permits.clone().acquire_owned().await;
             let flag = CancelFlag::default();
             let guard = CancelGuard(flag.clone());
-            let store = self.store.clone();
+            let projects = self.projects.clone();
             let task = tasks::spawn_blocking(&runtime, move || {
                 let _permit = permit;
-                work(&store, &flag)
+                work(&projects, &flag)
             });
             let result = tasks::joined(task.await);
             drop(guard);
@@ -251,15 +217,15 @@ impl History {
 impl fmt::Debug for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("History")
-            .field("config_dir", &self.store.config)
-            .field("directory", &self.store.directory)
+            .field("config_dir", &self.projects.config.path)
+            .field("directory", &self.projects.directory)
             .field("is_in_store", &self.stored.is_some())
             .finish_non_exhaustive()
     }
 }
 
 /// File operations with a result of any type.
-type BoxedWork = Box<dyn FnOnce(&Store, &CancelFlag) -> Result<Boxed> + Send>;
+type BoxedWork = Box<dyn FnOnce(&Projects, &CancelFlag) -> Result<Boxed> + Send>;
 
 /// Whether the caller of an operation is gone.
 #[derive(Clone, Debug, Default)]
@@ -295,9 +261,4 @@ impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.0.store(true, Ordering::Relaxed);
     }
-}
-
-/// Returns the ID as text if it has the form of one. Other text must not become part of a path.
-fn valid_id(session_id: &SessionId) -> Option<&str> {
-    Some(session_id.as_str()).filter(|id| is_uuid(id))
 }

@@ -1,18 +1,18 @@
 //! What lists show of a session.
 
 use std::fs::Metadata;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use claude_wire::transcript::{Ends, parse_timestamp};
 use serde_json::Value;
 
-use super::project::Located;
-use super::{Store, errors, file, time};
+use super::{errors, time};
 use crate::error::Result;
 use crate::id::SessionId;
-use crate::small_file;
+use crate::session_files::members::SessionFiles;
+use crate::session_files::open;
+use crate::session_files::project::Projects;
 
 /// The longest title in `custom-title.json` that is shown, in characters.
 const MAX_TITLE: usize = 200;
@@ -49,32 +49,31 @@ pub struct SessionInfo {
 }
 
 /// Reads what a list shows of one session.
-pub(super) fn read(store: &Store, located: &Located) -> Result<Option<SessionInfo>> {
+pub(super) fn read(projects: &Projects, located: &SessionFiles) -> Result<Option<SessionInfo>> {
     let read = || {
-        let (file, metadata) = file::open(&located.path)?;
-        let mut buffers = file::EndBuffers::default();
-        let ends = buffers.read(&file, metadata.len())?;
-        Ok(from_ends(store, located, &ends, &metadata))
+        let mut buffers = open::EndBuffers::default();
+        let (ends, metadata) = buffers.open(&located.path)?;
+        Ok(from_ends(projects, located, &ends, &metadata))
     };
     match read() {
         Ok(info) => Ok(info),
-        Err(error) if file::is_absent(&error) => Ok(None),
+        Err(error) if open::is_absent(&error) => Ok(None),
         Err(error) => Err(errors::io("read the transcript", &located.path, error)),
     }
 }
 
 /// Returns what a list shows, from the ends of the transcript and the files beside it.
 pub(super) fn from_ends(
-    store: &Store,
-    located: &Located,
+    projects: &Projects,
+    located: &SessionFiles,
     ends: &Ends<'_>,
     metadata: &Metadata,
 ) -> Option<SessionInfo> {
     // Most sessions have no folder, so that it is looked for once and not for each of its files.
-    let has_folder = located.session_dir().symlink_metadata().is_ok();
+    let has_folder = located.folder().symlink_metadata().is_ok();
     let title = if has_folder { sidecar_title(located, ends) } else { None };
     let info = ends.info(title.as_deref())?;
-    let directory = store.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
+    let directory = projects.directory.as_deref().and_then(Path::to_str).map(str::to_owned);
     Some(SessionInfo {
         session_id: located.id.clone(),
         summary: info.summary,
@@ -92,11 +91,11 @@ pub(super) fn from_ends(
 }
 
 /// Returns the title that the CLI keeps beside the transcript, if it may be used.
-pub(super) fn sidecar_title(located: &Located, ends: &Ends<'_>) -> Option<String> {
+pub(super) fn sidecar_title(located: &SessionFiles, ends: &Ends<'_>) -> Option<String> {
     if !ends.needs_sidecar_title() {
         return None;
     }
-    let value = sidecar(&located.session_dir().join("custom-title.json"))?;
+    let value = open::read_json(&located.title_file())?;
     let title = shown_title(value.get("customTitle")?.as_str()?);
     (!title.is_empty()).then_some(title)
 }
@@ -119,16 +118,9 @@ fn shown_title(title: &str) -> String {
     shown.chars().take(MAX_TITLE).collect::<String>().trim().to_owned()
 }
 
-fn archived(located: &Located, ends: &Ends<'_>) -> Option<bool> {
-    let value = sidecar(&located.session_dir().join("archived.json"))?;
+fn archived(located: &SessionFiles, ends: &Ends<'_>) -> Option<bool> {
+    let value = open::read_json(&located.archive_file())?;
     let archived = value.get("archived")?.as_bool()?;
     let at = value.get("at").and_then(Value::as_str).and_then(parse_timestamp);
     Some(archived && !at.is_some_and(|at| ends.has_prompt_after(at)))
-}
-
-/// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
-/// broken one counts as absent, as it does for the CLI.
-pub(super) fn sidecar(path: &Path) -> Option<Value> {
-    let bytes: io::Result<Option<Vec<u8>>> = file::read_sidecar(path);
-    small_file::parse_json(&bytes.ok()??).ok()
 }

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use claude_wire::transcript::{Entry, EntryRef, MessageRef, MessageRole};
 
-use super::{errors, file};
+use super::errors;
 use crate::error::Result;
+use crate::session_files::open;
 
 /// How many bytes are read together at most; a larger entry is read and decoded alone.
 pub(super) const READ_BYTES: usize = 256 * 1024;
@@ -28,7 +29,7 @@ impl Source {
     /// # Errors
     /// [`HistoryIo`](crate::ErrorKind::HistoryIo).
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let read = file::read_at(&self.file, buffer, offset);
+        let read = open::read_at(&self.file, buffer, offset);
         read.map_err(|error| errors::io("read", &self.path, error))
     }
 

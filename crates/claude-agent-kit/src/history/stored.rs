@@ -7,13 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use claude_agent_core::session::metadata_file;
 use claude_wire::Json;
-use claude_wire::transcript::{
-    MessageFilter, SummaryData, project_folder_name, tag_line, title_line,
-};
+use claude_wire::transcript::{MessageFilter, SummaryData, is_uuid, tag_line, title_line};
 
 use super::list::SkippedFile;
-use super::project::{Located, canonical};
 use super::stream::{HistoryMessage, Parents};
 use super::{
     ForkOptions, History, ListFilter, SessionInfo, SessionPage, SubagentInfo, Transcript, copy,
@@ -21,9 +19,12 @@ use super::{
 };
 use crate::error::Result;
 use crate::id::{AgentId, SessionId};
+use crate::session_files::members::SessionFiles;
+use crate::session_files::members::agent_of;
+use crate::session_files::write::TemporaryFolder;
 use crate::store::pages::{Bounds, Pages, list_after, list_page};
 use crate::store::upload::limited;
-use crate::store::write_session::{TemporaryFolder, load_page, metadata_of, spool, store_failed};
+use crate::store::write_session::{load_page, spool, store_failed};
 use crate::store::{
     Append, EntryId, Load, LoadScope, NewEntry, ProjectKey, SessionKey, SessionRow, SessionStore,
     StoreError, StoreErrorKind, StoreOptions, Subpath, Summary,
@@ -95,12 +96,9 @@ impl History {
         if let Some(project) = &stored.project {
             return Ok(project.as_ref().to_owned());
         }
-        self.run(|store, _| {
-            let directory = match &store.directory {
-                Some(directory) => canonical(directory),
-                None => canonical(Path::new(".")),
-            };
-            Ok(project_folder_name(&directory.to_string_lossy()))
+        self.run(|projects, _| {
+            let directory = projects.directory.as_deref().unwrap_or(Path::new("."));
+            Ok(projects.config.folder_name(directory))
         })
         .await
     }
@@ -159,7 +157,7 @@ impl History {
         id: &'a SessionId,
     ) -> BoxFuture<'a, Result<Option<SessionInfo>>> {
         Box::pin(async move {
-            if super::valid_id(id).is_none() {
+            if !is_uuid(id.as_str()) {
                 return Ok(None);
             }
             let key = self.stored_key(stored, id).await?;
@@ -237,12 +235,12 @@ impl History {
         let subpaths = limited(&*stored.store, stored.store.subpaths(key)).await.map_err(failed)?;
         let mut found = Vec::new();
         for subpath in subpaths {
-            let Some(agent) = agent_of(&subpath) else { continue };
+            let Some(agent) = agent_of(subpath.as_str()) else { continue };
             let load = Load::subpath(&subpath).limit(METADATA_ENTRIES);
             let page = load_page(&*stored.store, key, load).await.map_err(failed)?;
-            let mut texts = page.entries.iter().map(|entry| metadata_of(&entry.text));
+            let mut texts = page.entries.iter().map(|entry| metadata_file(&entry.text));
             let has_lines = page.more || texts.any(|metadata| metadata.is_none());
-            let metadata = page.entries.iter().rev().find_map(|entry| metadata_of(&entry.text));
+            let metadata = page.entries.iter().rev().find_map(|entry| metadata_file(&entry.text));
             let metadata = metadata.and_then(|text| serde_json::from_str(&text).ok());
             // As on disk, where metadata without a transcript is no subagent.
             if has_lines {
@@ -403,11 +401,11 @@ impl StoredHistory {
         &self,
         key: &SessionKey,
         subpath: Option<&Subpath>,
-    ) -> Result<(TemporaryFolder, Located)> {
+    ) -> Result<(TemporaryFolder, SessionFiles)> {
         let scope = subpath.map_or(LoadScope::Main, LoadScope::Subpath);
         let spooled = spool(&*self.store, key, scope).await?;
         let (folder, path) = spooled.ok_or_else(|| errors::not_in_store(key))?;
-        Ok((folder, Located { id: key.session().clone(), path }))
+        Ok((folder, SessionFiles { id: key.session().clone(), path }))
     }
 }
 
@@ -422,11 +420,4 @@ impl SkippedFile {
 fn summary_data(summary: &Summary) -> Option<SummaryData> {
     let data = Json::from_text(summary.data.as_str()).ok()?;
     data.is_object().then(|| SummaryData::from_json(&data))
-}
-
-/// Returns the subagent whose transcript a subpath names.
-fn agent_of(subpath: &Subpath) -> Option<&str> {
-    let (folder, name) = subpath.as_str().rsplit_once('/')?;
-    let is_below = folder == "subagents" || folder.starts_with("subagents/");
-    name.strip_prefix("agent-").filter(|agent| is_below && !agent.is_empty())
 }

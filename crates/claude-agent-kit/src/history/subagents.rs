@@ -1,20 +1,16 @@
 //! The subagents of a session.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use claude_wire::transcript::MessageFilter;
 use serde_json::Value;
 
-use super::project::Located;
 use super::stream::{MessageStream, Parents};
-use super::{History, Transcript, errors, file, session_info, transcript};
+use super::{History, Transcript, errors, transcript};
 use crate::error::Result;
 use crate::id::{AgentId, SessionId, ToolUseId};
-use crate::sort;
-
-/// How deep folders of subagents are searched; the CLI uses three levels.
-const MAX_DEPTH: usize = 8;
+use crate::session_files::members::{SessionFiles, agent_of};
+use crate::session_files::open;
 
 /// A subagent of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +44,7 @@ impl History {
             return self.stored_subagents(stored, session_id).await;
         }
         let id = session_id.clone();
-        self.run(move |store, _| list(&store.require(&id)?)).await
+        self.run(move |projects, _| list(&projects.require(&id)?)).await
     }
 
     /// Opens the transcript of a subagent and indexes its entries. Use it to read more than the
@@ -69,13 +65,13 @@ impl History {
             return self.open_stored(stored, session_id, Some(agent_id)).await;
         }
         let (id, agent) = (session_id.clone(), agent_id.clone());
-        let read = self.run(move |store, cancel| {
-            let found = list(&store.require(&id)?)?;
+        let read = self.run(move |projects, cancel| {
+            let found = list(&projects.require(&id)?)?;
             let found = found.into_iter().find(|info| info.agent_id == agent);
             let Some((info, path)) = found.and_then(|info| Some((info.clone(), info.path?))) else {
                 return Err(errors::subagent_not_found(&id, agent.as_str()));
             };
-            let (source, index) = transcript::read(&Located { id, path }, cancel)?;
+            let (source, index) = transcript::read(&SessionFiles { id, path }, cancel)?;
             Ok((source, index, Parents { tool_use: info.tool_use_id, agent: info.parent_agent_id }))
         });
         let (source, index, parents) = read.await?;
@@ -99,38 +95,17 @@ impl History {
     }
 }
 
-fn list(located: &Located) -> Result<Vec<SubagentInfo>> {
+fn list(located: &SessionFiles) -> Result<Vec<SubagentInfo>> {
+    let subagents = located.subagents();
+    let subagents = subagents.map_err(|error| errors::io("list", &located.folder(), error))?;
     let mut found = Vec::new();
-    collect(&located.session_dir().join("subagents"), 0, &mut found)?;
-    sort::sort_by(&mut found, |one, other| one.path.cmp(&other.path));
-    Ok(found)
-}
-
-/// Links are not followed: they could lead in circles.
-fn collect(folder: &Path, depth: usize, found: &mut Vec<SubagentInfo>) -> Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(()),
-        Err(error) => return Err(errors::io("list", folder, error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(|error| errors::io("list", folder, error))?;
-        let Ok(kind) = entry.file_type() else { continue };
-        let name = entry.file_name();
-        let agent = name
-            .to_str()
-            .and_then(|name| name.strip_prefix("agent-")?.strip_suffix(".jsonl"))
-            .filter(|agent| !agent.is_empty());
-        match agent {
-            _ if kind.is_dir() && depth < MAX_DEPTH => collect(&entry.path(), depth + 1, found)?,
-            Some(agent) if kind.is_file() => {
-                let sidecar = session_info::sidecar(&entry.path().with_extension("meta.json"));
-                found.push(info(agent, &sidecar.unwrap_or_default(), Some(entry.path())));
-            }
-            _ => {}
+    for files in subagents.files {
+        if let Some(agent) = agent_of(&files.subpath).filter(|_| files.has_transcript) {
+            let metadata = open::read_json(&files.metadata_path()).unwrap_or_default();
+            found.push(info(agent, &metadata, Some(files.path)));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// Returns what the metadata of a subagent says.

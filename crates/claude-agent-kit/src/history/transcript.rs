@@ -7,13 +7,14 @@ use std::sync::Arc;
 use claude_wire::transcript::{EntryRef, Index, Issue, MessageFilter, MessageRef, Tree};
 
 use super::indexing::index;
-use super::project::Located;
 use super::source::{Source, Span, SpanReader};
 use super::stream::{self, EntryStream, HistoryMessage, MessageStream, Parents, Places, Spans};
-use super::{CancelFlag, History, errors, file};
+use super::{CancelFlag, History, errors};
 use crate::driver::require_runtime;
 use crate::error::Result;
 use crate::id::SessionId;
+use crate::session_files::members::SessionFiles;
+use crate::session_files::open;
 
 /// How many bytes of the end are read first for the last messages.
 const FIRST_TAIL_BYTES: u64 = 1024 * 1024;
@@ -47,7 +48,7 @@ impl History {
             return self.open_stored(stored, session_id, None).await;
         }
         let id = session_id.clone();
-        let read = self.run(move |store, cancel| read(&store.require(&id)?, cancel));
+        let read = self.run(move |projects, cancel| read(&projects.require(&id)?, cancel));
         let (source, index) = read.await?;
         Ok(Transcript::new(self, session_id, source, index, None))
     }
@@ -111,7 +112,7 @@ impl History {
             return self.last_stored_messages(stored, session_id, count, filter).await;
         }
         let id = session_id.clone();
-        self.run(move |store, cancel| last(&store.require(&id)?, count, filter, cancel)).await
+        self.run(move |projects, cancel| last(&projects.require(&id)?, count, filter, cancel)).await
     }
 }
 
@@ -239,15 +240,15 @@ impl fmt::Debug for Transcript {
 }
 
 /// Opens a transcript and indexes it.
-pub(super) fn read(located: &Located, cancel: &CancelFlag) -> Result<(Source, Index)> {
+pub(super) fn read(located: &SessionFiles, cancel: &CancelFlag) -> Result<(Source, Index)> {
     let (source, length) = open(located)?;
     let index = index(&source, 0, length, cancel)?;
     Ok((source, index))
 }
 
-fn open(located: &Located) -> Result<(Source, u64)> {
+fn open(located: &SessionFiles) -> Result<(Source, u64)> {
     let path = located.path.clone();
-    match file::open(&path) {
+    match open::open(&path) {
         Ok((file, metadata)) => Ok((Source { file, path }, metadata.len())),
         Err(error) => Err(errors::io("open the transcript", &path, error)),
     }
@@ -255,7 +256,7 @@ fn open(located: &Located) -> Result<(Source, u64)> {
 
 /// Reads the last messages from a part at the end of the file that is enlarged as needed.
 fn last(
-    located: &Located,
+    located: &SessionFiles,
     count: usize,
     filter: MessageFilter,
     cancel: &CancelFlag,

@@ -9,11 +9,13 @@ use super::Messages;
 use crate::history::{both_on_disk, errors};
 use crate::id::SessionId;
 use crate::options::conversation::other_project;
+use crate::session_files::errors as files;
 use crate::store::upload::timed_out;
-use crate::store::write_session::{exists, out_of_order, store_failed};
+use crate::store::write_session::{out_of_order, store_failed};
 use crate::store::{
     Sequence, SessionKey, StoreError, StoreErrorKind, StoreName, Subpath, faulty::FaultyStore,
 };
+use crate::tasks;
 
 pub(super) fn add(messages: &mut Messages) {
     messages.section("History");
@@ -22,16 +24,16 @@ pub(super) fn add(messages: &mut Messages) {
     let projects = Path::new("/home/me/.claude/projects");
     let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
     messages.error(&errors::io("read", path, denied()));
-    messages.error(&errors::no_config_dir("HOME"));
-    messages.error(&errors::not_found(&SessionId::from("x"), projects, None));
-    messages.error(&errors::not_found(&id, projects, None));
-    messages.error(&errors::not_found(&id, projects, Some(Path::new("/srv"))));
+    messages.error(&files::no_config_dir("HOME"));
+    messages.error(&files::not_found(&SessionId::from("x"), projects, None));
+    messages.error(&files::not_found(&id, projects, None));
+    messages.error(&files::not_found(&id, projects, Some(Path::new("/srv"))));
     messages.error(&errors::subagent_not_found(&id, "a1"));
     messages.error(&errors::changed(path));
     messages.error(&errors::overwritten(path));
     messages.error(&errors::live(&id, 4711));
     messages.error(&errors::invalid_change(&id, TranscriptError::EmptyTitle));
-    messages.error(&errors::runtime_gone());
+    messages.error(&tasks::runtime_gone());
     add_stored(messages, &id, path);
     messages.error(&other_project(&id, Some("/srv".to_owned()), path));
     messages.error(&other_project(&id, None, path));
@@ -57,6 +59,6 @@ fn add_stored(messages: &mut Messages, id: &SessionId, path: &Path) {
         out_of_order(store, &key, Sequence::new(17), Sequence::new(19)),
     ));
     messages.error(&store_failed("load", &key, Subpath::new("..").unwrap_err()));
-    messages.error(&exists(id, path));
+    messages.error(&files::exists(id, path));
     messages.error(&both_on_disk(id));
 }

@@ -49,6 +49,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("failed to run `", "needs an `id` that cannot be run"),
     ("failed to encode the prompt as JSON:", "needs a content block that cannot be encoded"),
     ("the CLI has version", "a hint"),
+    ("the box was created with this type", "a panic"),
 ];
 
 /// Calls that mark a file as one with messages.

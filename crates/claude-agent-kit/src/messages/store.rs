@@ -11,6 +11,7 @@ use crate::approval::{
 };
 use crate::driver::{mirror, start};
 use crate::history::errors;
+use crate::session_files;
 use crate::store::{
     EntryId, Epoch, MemoryStore, NewEntry, OwnerKey, ProjectKey, Record, RecordChange, RecordKey,
     RecordKind, RecordWrite, Sequence, SessionKey, StoreError, StoreErrorKind, StoreName, Subpath,
@@ -48,7 +49,7 @@ pub(super) fn add(messages: &mut Messages) {
     messages.store_error(&upload::unnoted(&folder.join("session-store.json"), full));
     let down = || StoreError::new(StoreErrorKind::Unavailable, "the database is locked");
     messages.error(&write_session::store_failed("resume", &key, down()));
-    messages.error(&write_session::exists(session, &folder.join("x.jsonl")));
+    messages.error(&session_files::errors::exists(session, &folder.join("x.jsonl")));
     messages.store_error(&write_session::out_of_order(
         store,
         &key,

@@ -1,23 +1,21 @@
 //! The transcripts of a session on the local disk, beside those in its store.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use claude_wire::transcript::{has_chain_entry, is_uuid};
+use claude_agent_core::session::metadata_entry;
+use claude_wire::transcript::has_chain_entry;
 use serde_json::Value;
 
-use super::own_files::OwnFiles;
 use super::pages::Pages;
 use super::position::LineReader;
 use super::upload::{LocalFile, read_files};
+use crate::session_files::own_files::OwnFiles;
+use crate::session_files::project;
 use crate::sort;
 use claude_session_store::{Load, Occurrences, SessionKey, SessionStore, StoreFuture, Subpath};
-
-/// How deep the folders of a session may be nested.
-const MAX_DEPTH: usize = 8;
 
 /// How many entries are loaded together to find the first message, which has few entries before it.
 const FIRST_ENTRIES: usize = 16;
@@ -143,81 +141,44 @@ pub(super) fn transcripts(
     project: &str,
     session: Option<&str>,
 ) -> io::Result<Vec<LocalFile>> {
+    let mut sessions = project::sessions(folder)?;
+    sort::sort_by(&mut sessions, |(one, _), (other, _)| one.path.cmp(&other.path));
     let mut files = Vec::new();
-    for entry in sorted(folder)? {
-        let id = entry.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let is_main = entry.extension().is_some_and(|extension| extension == "jsonl");
-        if !is_main || !is_uuid(id) || session.is_some_and(|session| session != id) {
+    for (found, _) in sessions {
+        if session.is_some_and(|session| session != found.id.as_str()) {
             continue;
         }
-        let key = SessionKey::new(scope, project, id).map_err(io::Error::other)?;
-        if entry.symlink_metadata()?.is_file() {
+        let key = SessionKey::new(scope, project, found.id.as_str()).map_err(io::Error::other)?;
+        let subagents = found.subagents()?;
+        let main = LocalFile {
+            key: key.clone(),
+            subpath: None,
+            path: found.path,
+            has_lines: true,
+            metadata: None,
+        };
+        files.push(main);
+        for subagent in subagents.files {
+            let Ok(subpath) = Subpath::new(&subagent.subpath) else { continue };
+            let metadata = own.read(&subagent.metadata_path()).ok();
             files.push(LocalFile {
                 key: key.clone(),
-                subpath: None,
-                path: entry.clone(),
-                metadata: None,
+                subpath: Some(subpath),
+                path: subagent.path,
+                has_lines: subagent.has_transcript,
+                metadata: metadata.and_then(|bytes| metadata_entry(&bytes)).map(Arc::from),
             });
         }
-        add_subpaths(own, &entry.with_extension(""), "", &key, MAX_DEPTH, &mut files)?;
     }
     Ok(files)
 }
 
-/// Adds the transcripts below the folder of a session.
-fn add_subpaths(
-    own: &OwnFiles,
-    folder: &Path,
-    prefix: &str,
-    key: &SessionKey,
-    depth: usize,
-    files: &mut Vec<LocalFile>,
-) -> io::Result<()> {
-    if depth == 0 || !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Ok(());
-    }
-    for path in sorted(folder)? {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        let kind = path.symlink_metadata()?;
-        if kind.is_dir() {
-            add_subpaths(own, &path, &format!("{prefix}{name}/"), key, depth - 1, files)?;
-        } else if let Some(stem) = name.strip_suffix(".jsonl").filter(|_| kind.is_file()) {
-            // The CLI writes transcripts into folders of the session, not beside them.
-            let Ok(subpath) = Subpath::new(&format!("{prefix}{stem}")) else { continue };
-            let metadata = metadata(own, &path.with_extension("meta.json"));
-            files.push(LocalFile { key: key.clone(), subpath: Some(subpath), path, metadata });
-        }
-    }
-    Ok(())
-}
-
-/// Returns the metadata of a subagent as the entry that the CLI reports.
-fn metadata(own: &OwnFiles, path: &Path) -> Option<Arc<str>> {
-    let text = String::from_utf8(own.read(path).ok()?).ok()?;
-    let members = text.trim().strip_prefix('{')?;
-    let comma = if members.trim_start().starts_with('}') { "" } else { "," };
-    let entry = format!("{{\"type\":\"agent_metadata\"{comma}{members}");
-    serde_json::from_str::<serde::de::IgnoredAny>(&entry).ok()?;
-    Some(entry.into())
-}
-
-fn sorted(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        paths.push(entry?.path());
-    }
-    sort::sort_by(&mut paths, PathBuf::cmp);
-    Ok(paths)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
-    use crate::store::{Append, MemoryStore, NewEntry};
+    use crate::store::{Append, MemoryStore, NewEntry, OwnedSessions, StoreOptions, Target};
 
     const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
@@ -293,9 +254,14 @@ mod tests {
             (folder.path().join("other.jsonl"), "1\n"),
             (agents.join("agent-a.jsonl"), "1\n"),
             (agents.join("agent-a.meta.json"), r#"{"agentType":"x"}"#),
+            // The CLI writes such files, and an agent any other: they are not transcripts.
+            (folder.path().join(ID).join("resume-head.jsonl"), "1\n"),
+            (folder.path().join(ID).join("tool-results/x.jsonl"), "1\n"),
             (agents.join("agent-b.jsonl"), "1\n"),
             (agents.join("agent-b.meta.json"), "{broken"),
+            (agents.join("agent-c.meta.json"), "{}"),
         ] {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
         let own = OwnFiles::of_host(folder.path());
@@ -310,8 +276,33 @@ mod tests {
             [
                 (None, None),
                 (Some("subagents/agent-a"), Some(metadata)),
-                (Some("subagents/agent-b"), None)
+                (Some("subagents/agent-b"), None),
+                (Some("subagents/agent-c"), Some(r#"{"type":"agent_metadata"}"#)),
             ]
         );
+    }
+
+    #[tokio::test]
+    async fn metadata_is_stored_before_its_transcript_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let agents = folder.path().join(ID).join("subagents");
+        fs::create_dir_all(&agents).unwrap();
+        fs::write(folder.path().join(format!("{ID}.jsonl")), "1\n").unwrap();
+        fs::write(agents.join("agent-a.meta.json"), "{}").unwrap();
+        let store = MemoryStore::new();
+        let target = Target {
+            options: StoreOptions::new("s", store.clone()),
+            project: None,
+            folder: None,
+            files: OwnFiles::of_host(folder.path()),
+        };
+        let key = SessionKey::new("s", "p", ID).unwrap();
+        for _ in 0..2 {
+            let mut sessions = OwnedSessions::default();
+            target.send_local(&mut sessions, folder.path(), &key).await.unwrap();
+            let page = store.load(&key, Load::all()).await.unwrap();
+            let texts: Vec<&str> = page.entries.iter().map(|entry| &*entry.text).collect();
+            assert_eq!(texts, ["1", r#"{"type":"agent_metadata"}"#]);
+        }
     }
 }

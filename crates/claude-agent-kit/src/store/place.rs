@@ -1,20 +1,17 @@
 //! Where the CLI of a run keeps its transcripts.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use claude_wire::Json;
 use claude_wire::settings::SettingsSource;
-use claude_wire::transcript::{is_project_folder_override, project_folder_name};
 
-use super::own_files::OwnFiles;
 use crate::error::Result;
-use crate::history::{canonical, errors, main_worktree};
 use crate::id::SessionId;
 use crate::options::{Options, read_settings};
-
-/// The variable with the name of the project folder. The CLI uses it only beside `CLAUDE_CONFIG_DIR`.
-const FOLDER_VARIABLE: &str = "CLAUDE_CODE_PROJECT_DIR_NAME";
+use crate::session_files::config::{ConfigDir, FOLDER_VARIABLE};
+use crate::session_files::members::SessionFiles;
+use crate::session_files::own_files::OwnFiles;
+use crate::session_files::project::{canonical, main_worktree};
 
 /// The setting with the folder of the project memory.
 const MEMORY_SETTING: &str = "autoMemoryDirectory";
@@ -22,9 +19,7 @@ const MEMORY_SETTING: &str = "autoMemoryDirectory";
 /// The config directory of a run, and its project folder.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) config: PathBuf,
-    /// Whether the CLI lets the project folder be chosen.
-    pub(super) is_folder_chosen: bool,
+    pub(super) config: ConfigDir,
     /// The working directory.
     pub(super) directory: PathBuf,
     /// The name of the project folder.
@@ -37,33 +32,15 @@ impl Place {
     /// Returns the place that a CLI with these options uses.
     pub(super) fn of(options: &Options) -> Result<Self> {
         let settings = &options.settings;
-        let variable = |name: &str| {
-            let given = settings.env.get(name).map(|value| OsString::from(value.expose()));
-            let inherited = || std::env::var_os(name).filter(|_| settings.environment.passes(name));
-            given.or_else(inherited).filter(|value| !value.is_empty())
-        };
-        let given = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-        let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-        let is_folder_chosen = given.is_some();
-        let config = match given {
-            // The CLI resolves a relative path from its working directory.
-            Some(config) => settings.cwd.as_deref().unwrap_or(Path::new("")).join(config),
-            None => match variable(home) {
-                Some(home) => Path::new(&home).join(".claude"),
-                None => return Err(errors::no_config_dir(home)),
-            },
-        };
+        let config = ConfigDir::of_run(settings)?;
         let directory = canonical(settings.cwd.as_deref().unwrap_or(Path::new(".")));
-        let name = variable(FOLDER_VARIABLE).and_then(|name| name.into_string().ok());
-        let name = name.filter(|name| is_folder_chosen && is_project_folder_override(name));
-        let name_of = |path: &Path| project_folder_name(&path.to_string_lossy());
-        let folder = name.clone().unwrap_or_else(|| name_of(&directory));
-        let memory = name.unwrap_or_else(|| match main_worktree(&directory) {
-            Some(root) => name_of(&root),
-            None => folder.clone(),
-        });
-        let memory = config.join("projects").join(memory).join("memory");
-        Ok(Self { config, is_folder_chosen, directory, folder, memory })
+        let folder = config.folder_name(&directory);
+        let root = main_worktree(&directory);
+        let memory = root.map_or_else(|| folder.clone(), |root| config.folder_name(&root));
+        let memory = config.projects().join(memory).join("memory");
+        // The CLI ignores a relative path in the setting.
+        let memory = std::path::absolute(&memory).unwrap_or(memory);
+        Ok(Self { config, directory, folder, memory })
     }
 
     /// Returns the files of a run with these options.
@@ -76,17 +53,13 @@ impl Place {
         Ok(OwnFiles::of_run(&self.config, user))
     }
 
-    pub(super) fn projects(&self) -> PathBuf {
-        self.config.join("projects")
-    }
-
     pub(super) fn project_folder(&self) -> PathBuf {
-        self.projects().join(&self.folder)
+        self.config.projects().join(&self.folder)
     }
 
     /// Returns the path of a transcript in the project folder.
     pub(super) fn transcript(&self, session: &SessionId) -> PathBuf {
-        self.project_folder().join(format!("{session}.jsonl"))
+        SessionFiles::in_folder(&self.project_folder(), session.clone()).path
     }
 
     /// Lets the CLI use another project folder with the memory of this one.
@@ -103,7 +76,7 @@ impl Place {
             }
             Some(_) => None,
         };
-        let of_user = || read_settings(&self.config.join("settings.json")).ok();
+        let of_user = || read_settings(&self.config.path.join("settings.json")).ok();
         let is_set = |json: &Json| json.get(MEMORY_SETTING).is_some();
         let merged = current
             .filter(|json| !is_set(json) && !of_user().is_some_and(|json| is_set(&json)))
@@ -157,7 +130,11 @@ mod tests {
         let config = tempfile::tempdir().unwrap();
         let options = options(config.path());
         let place = Place::of(&options).unwrap();
-        assert!(place.is_folder_chosen);
+        assert!(place.config.is_chosen);
+        let relative = Place::of(&options.clone().env("CLAUDE_CONFIG_DIR", "config")).unwrap();
+        assert_eq!(relative.config.path, Path::new("/nonexistent/dir/config"));
+        let relative = Place::of(&Options::new().env("CLAUDE_CONFIG_DIR", "config")).unwrap();
+        assert!(relative.memory.is_absolute());
         assert_eq!(place.folder, "-nonexistent-dir");
         let memory = config.path().join("projects/-nonexistent-dir/memory");
         let memory = memory.to_str().map(str::to_owned);

@@ -6,16 +6,13 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use claude_agent_core::session::MirrorLimits;
+use claude_agent_core::session::{MirrorLimits, is_metadata_entry};
 use claude_wire::frame::DEFAULT_MAX_LINE_BYTES;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::own_files::OwnFiles;
+use crate::session_files::own_files::OwnFiles;
 use claude_session_store::{EntryId, NewEntry, StoredEntry, Subpath};
-
-/// The start of the entries that the CLI reports without writing them to the transcript.
-const METADATA: &str = r#"{"type":"agent_metadata""#;
 
 /// How many of the last stored entries are looked for in a transcript: the CLI retracts few.
 const TAIL_ENTRIES: usize = 1_024;
@@ -93,7 +90,7 @@ impl Positions {
 impl Position {
     /// Adds an entry that the store has.
     pub(super) fn add(&mut self, entry: &StoredEntry) {
-        if entry.text.starts_with(METADATA) {
+        if is_metadata_entry(&entry.text) {
             self.metadata = Some(entry.text.clone());
             return;
         }

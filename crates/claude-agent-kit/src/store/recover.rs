@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::local::{self, Difference, Lines};
 use super::options::StoreOptions;
-use super::own_files::OwnFiles;
-use super::owner::{self, Note, NoteState, OwnerState};
 use super::place::Place;
 use super::position::Found;
-use super::private_folder::{self, PrivateFolder};
 use super::upload::{LocalFile, OwnedSessions, Target, read_files, unnoted};
 use super::write_session::{blocking, store_failed};
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::options::Options;
+use crate::session_files::note::{Note, NoteState, OwnerState};
+use crate::session_files::own_files::OwnFiles;
+use crate::session_files::private_folder::{self, PrivateFolder};
 use crate::tasks::BoxFuture;
 use claude_session_store::{Epoch, SessionKey, StoreError, StoreErrorKind, StoreFuture};
 
@@ -85,7 +85,7 @@ pub(super) fn leftovers<'a>(
     selects: &'a (dyn Fn(&Note) -> bool + Sync),
 ) -> BoxFuture<'a, Result<Vec<Recovered>>> {
     Box::pin(async move {
-        let projects = place.projects();
+        let projects = place.config.projects();
         let folders = blocking(move || Ok(private_folder::all(&projects))).await?;
         let mut recovered = Vec::new();
         for (path, note) in folders {
@@ -124,7 +124,7 @@ async fn recover_folder(
             Ok(Ok(()))
         };
         let settled = blocking(settle).await?;
-        let note = path.join(owner::FILE);
+        let note = Note::path(path);
         settled.map_err(|error| store_failed("recover", &key, unnoted(&note, error)))?;
     }
     let mut recovered = Vec::new();

@@ -17,18 +17,18 @@ use tokio::time::Instant;
 use super::latest;
 use super::local::{Difference, Lines};
 use super::options::StoreOptions;
-use super::own_files::OwnFiles;
-use super::owner::Note;
 use super::place::Place;
-use super::private_folder::PrivateFolder;
 use super::recover::{Recovered, RecoveryOutcome, leftovers};
 use super::session_claim::SessionClaim;
 use super::upload::{OwnedSessions, Target, limited};
 use super::write_session::{blocking, failed_store, store_failed, write_session};
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::{History, errors};
 use crate::id::SessionId;
 use crate::options::{Options, set_aside};
+use crate::session_files::note::Note;
+use crate::session_files::own_files::OwnFiles;
+use crate::session_files::private_folder::PrivateFolder;
+use crate::session_files::{errors, live};
 use crate::tasks::BoxFuture;
 use crate::warning::{Warning, WarningCode};
 use claude_session_store::{Epoch, ProjectKey, SessionKey, StoreError};
@@ -166,8 +166,7 @@ impl Restorer<'_> {
         restored.warnings.extend(recovered.iter().filter_map(orphaned_folder));
         let is_fork = restored.options.settings.start.fork;
         // Before the claim, which would end a run of this machine whose transcript cannot be replaced.
-        if !is_fork && !self.place.is_folder_chosen && self.history().is_live(key.session()).await?
-        {
+        if !is_fork && !self.place.config.is_chosen && self.is_live(key.session()).await? {
             return Err(in_use(key.session()));
         }
         // Before the entries are read: afterwards no other host can add any. A fork does not change its
@@ -188,14 +187,14 @@ impl Restorer<'_> {
             let folder = self.place.project_folder();
             target.send_local(sessions, &folder, key).await.map_err(failed)?;
         }
-        let is_live = found.is_local && self.history().is_live(key.session()).await?;
+        let is_live = found.is_local && self.is_live(key.session()).await?;
         if found.is_local && !found.has_stored_only && !is_live {
             return Ok(());
         }
         if found.has_local_only && found.has_stored_only {
             restored.warnings.push(orphaned(key.session(), &path));
         }
-        if self.place.is_folder_chosen {
+        if self.place.config.is_chosen {
             return self.write_private(key, claimed, restored).await;
         }
         if is_live {
@@ -204,8 +203,10 @@ impl Restorer<'_> {
         self.write_in_place(key, found).await
     }
 
-    fn history(&self) -> History {
-        History::at(&self.place.config)
+    /// Returns whether a CLI of this machine uses the session.
+    async fn is_live(&self, session: &SessionId) -> Result<bool> {
+        let (config, session) = (self.place.config.path.clone(), session.clone());
+        blocking(move || Ok(live::process_of(&config, &session)?.is_some())).await
     }
 
     async fn claim(&self, key: &SessionKey) -> Result<Epoch> {
@@ -237,7 +238,7 @@ impl Restorer<'_> {
         }
         *start = Start::with_id(session.clone());
         // If another CLI uses the file, the new one reports that the ID is in use.
-        if found.is_local && !self.history().is_live(session).await? {
+        if found.is_local && !self.is_live(session).await? {
             let path = self.place.transcript(session);
             blocking(move || {
                 set_aside(&path);
@@ -255,7 +256,7 @@ impl Restorer<'_> {
         claimed: Option<Epoch>,
         restored: &mut Restored,
     ) -> Result<()> {
-        let projects = self.place.projects();
+        let projects = self.place.config.projects();
         let (shown, owned) = (projects.clone(), key.clone());
         let start = &restored.options.settings.start;
         let fork = start.id.clone().filter(|_| start.fork);

@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use super::options::StoreOptions;
-use super::own_files::OwnFiles;
 use super::pages::Pages;
 use super::position::{Found, Positions};
-use super::private_folder::PrivateFolder;
 use super::session_claim::SessionClaim;
 use super::store_name::StoreName;
 use super::summary::SessionSummary;
 use crate::driver::require_timers;
 use crate::error::Error;
+use crate::session_files::own_files::OwnFiles;
+use crate::session_files::private_folder::PrivateFolder;
 use crate::tasks::{self, Boxed, Unboxing};
 use claude_session_store::{
     Appended, EntryId, Epoch, Load, NewEntry, Occurrences, SessionKey, SessionStore, StoreError,
@@ -44,6 +44,8 @@ pub(crate) struct LocalFile {
     pub(crate) key: SessionKey,
     pub(crate) subpath: Option<Subpath>,
     pub(crate) path: PathBuf,
+    /// Whether the file exists: the metadata of a subagent comes first.
+    pub(crate) has_lines: bool,
     /// The last metadata of a subagent, which is not a line of the file.
     pub(crate) metadata: Option<Arc<str>>,
 }
@@ -178,18 +180,22 @@ impl Target {
     ) -> StoreFuture<'a, u64> {
         Box::pin(async move {
             let store = &*self.options.store;
-            let LocalFile { key, subpath, path, metadata } = file;
+            let LocalFile { key, subpath, path, has_lines, metadata } = file;
             let session = self.owned(sessions, key).await?;
             let epoch = session.epoch;
             let stored = session.stored(store, key).await?;
-            self.locate(stored, file).await?;
+            if *has_lines {
+                self.locate(stored, file).await?;
+            }
             let Stored { occurrences, summary, positions, .. } = stored;
             let position = positions.of(subpath.as_ref());
             let mut count = 0;
             loop {
                 let (files, read, from) = (self.files.clone(), path.clone(), position.clone());
-                let read = read_files(path, move || from.read_lines(&files, &read));
-                let (lines, next) = read.await?;
+                let (lines, next) = match has_lines {
+                    true => read_files(path, move || from.read_lines(&files, &read)).await?,
+                    false => (Vec::new(), from),
+                };
                 let is_end = lines.is_empty();
                 let metadata = metadata.clone().filter(|_| is_end);
                 let metadata = metadata.filter(|new| position.metadata.as_ref() != Some(new));

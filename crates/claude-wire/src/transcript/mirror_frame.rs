@@ -45,6 +45,9 @@ impl<'a> MirrorFrame<'a> {
     }
 }
 
+/// The maximum number of folders between `subagents` and a transcript; the CLI uses three levels.
+const MAX_FOLDERS: usize = 8;
+
 /// A transcript, as the path of its file names it.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -58,8 +61,9 @@ pub struct TranscriptPath<'a> {
 }
 
 impl<'a> TranscriptPath<'a> {
-    /// Reads `<config>/projects/<project>/<session>.jsonl`, or a path of at least four parts below
-    /// `projects`: `<project>/<session>/<subpath>`. Returns `None` for every other path.
+    /// Reads `<config>/projects/<project>/<session>.jsonl`, or below that folder
+    /// `<session>/subagents/…/<name>.jsonl` with at most eight folders in between. Returns `None` for every
+    /// other path: the CLI keeps further files in the folder of a session, which are not transcripts.
     ///
     /// The config directory belongs to the machine of the CLI, which may be another one, so only the parts
     /// after `projects` count. The last `projects` that fits is the right one: the session is a UUID.
@@ -80,12 +84,12 @@ impl<'a> TranscriptPath<'a> {
         }
         let (session, subpath) = match rest {
             [] => (session.strip_suffix(".jsonl")?, None),
-            [_] => return None,
-            rest => {
+            ["subagents", folders @ .., name] if folders.len() <= MAX_FOLDERS => {
+                name.strip_suffix(".jsonl").filter(|stem| !stem.is_empty())?;
                 let path = rest.join("/");
-                let stripped = path.strip_suffix(".jsonl").map(str::to_owned);
-                (*session, Some(stripped.unwrap_or(path)))
+                (*session, path.strip_suffix(".jsonl").map(str::to_owned))
             }
+            _ => return None,
         };
         is_uuid(session).then_some(Self { project, session, subpath })
     }
@@ -116,9 +120,8 @@ mod tests {
             ("/home/u/.claude/projects/-work/ID.jsonl", "-work", None),
             ("/projects/projects/-work/ID.jsonl", "-work", None),
             ("/c/projects/-w/ID/subagents/agent-a.jsonl", "-w", Some("subagents/agent-a")),
-            ("/c/projects/-w/ID/a/b/c.jsonl", "-w", Some("a/b/c")),
-            ("/c/projects/-w/ID/a/b", "-w", Some("a/b")),
-            ("/c/projects/-w/ID/projects/x.jsonl", "-w", Some("projects/x")),
+            ("/c/projects/-w/ID/subagents/b/c.jsonl", "-w", Some("subagents/b/c")),
+            ("/c/projects/-w/ID/subagents/projects/x.jsonl", "-w", Some("subagents/projects/x")),
             (r"C:\u\.claude\projects\C--w\ID.jsonl", "C--w", None),
             (r"C:\u\projects\w\ID\subagents\agent-a.jsonl", "w", Some("subagents/agent-a")),
         ] {
@@ -138,6 +141,11 @@ mod tests {
             "/c/projects/-w/ID",
             "/c/projects/-w/ID.json",
             "/c/projects/-w/ID/agent.jsonl",
+            "/c/projects/-w/ID/resume-head.jsonl",
+            "/c/projects/-w/ID/tool-results/x.jsonl",
+            "/c/projects/-w/ID/subagents/agent-a",
+            "/c/projects/-w/ID/subagents/.jsonl",
+            "/c/projects/-w/ID/subagents/1/2/3/4/5/6/7/8/9/x.jsonl",
             "/c/projects/-w/other.jsonl",
             "/c/projects//ID.jsonl",
             "/c/projects/-w/ID/../x/y.jsonl",

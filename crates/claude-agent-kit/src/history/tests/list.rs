@@ -2,7 +2,8 @@
 
 use super::*;
 #[cfg(unix)]
-use crate::history::file::counted;
+use crate::session_files::open::counted;
+use crate::session_files::project::main_worktree;
 
 #[tokio::test]
 async fn sessions_are_listed_by_modification_time_in_pages() {

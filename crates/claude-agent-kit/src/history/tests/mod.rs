@@ -117,22 +117,10 @@ pub(super) fn ids(page: &SessionPage) -> Vec<SessionId> {
 }
 
 #[test]
-fn config_directory_is_the_one_of_the_cli() {
-    let at = |variables: &[(&str, &str)]| {
-        History::from_variables(|name| {
-            let found = variables.iter().find(|(other, _)| *other == name);
-            found.map(|(_, value)| OsString::from(value))
-        })
-    };
-    let home = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-    assert_eq!(at(&[(home, "/h")]).unwrap().config_dir(), Some(Path::new("/h/.claude")));
-    let given = [(home, "/h"), ("CLAUDE_CONFIG_DIR", "/c")];
-    assert_eq!(at(&given).unwrap().config_dir(), Some(Path::new("/c")));
-    let empty = [(home, "/h"), ("CLAUDE_CONFIG_DIR", "")];
-    assert_eq!(at(&empty).unwrap().config_dir(), Some(Path::new("/h/.claude")));
-    assert_eq!(at(&[]).unwrap_err().kind(), ErrorKind::InvalidOptions);
-    let options = Options::new().env("CLAUDE_CONFIG_DIR", "/o");
-    assert_eq!(History::from_options(&options).unwrap().config_dir(), Some(Path::new("/o")));
+fn a_relative_config_directory_is_that_of_the_run() {
+    let options = Options::new().env("CLAUDE_CONFIG_DIR", "config").cwd("/work");
+    let history = History::from_options(&options).unwrap();
+    assert_eq!(history.config_dir(), Some(Path::new("/work/config")));
 }
 
 #[test]

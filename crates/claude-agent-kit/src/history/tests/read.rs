@@ -1,8 +1,9 @@
 //! Messages, entries, issues and subagents.
 
 use super::*;
+use crate::session_files::members::SessionFiles;
 #[cfg(unix)]
-use crate::history::file::counted;
+use crate::session_files::open::counted;
 
 #[tokio::test]
 async fn messages_are_streamed_in_order_and_in_pages() {
@@ -275,7 +276,7 @@ fn nothing_is_chosen_for_a_caller_that_is_gone() {
     let path = fixture.write(1, &conversation(3, &fixture.work()));
     let mut index = Index::new();
     index.feed(&fs::read(&path).unwrap());
-    let located = project::Located { id: id(1), path: path.clone() };
+    let located = SessionFiles { id: id(1), path: path.clone() };
     let flag = CancelFlag::default();
     let count = |tree: &Tree<'_>| tree.message_list(MessageFilter::default()).len();
     assert!(flag.choose(&index, count).unwrap() > 0);

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
+use crate::session_files::open;
 
 /// Every call on a session that is not a regular file.
 async fn assert_refused(history: &History, session: &SessionId) {
@@ -58,10 +59,10 @@ fn pipe_that_takes_the_place_of_a_transcript_does_not_block() {
     let fixture = Fixture::new();
     let path = fixture.root().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    let error = file::open(&path).unwrap_err();
+    let error = open::open(&path).unwrap_err();
     assert_eq!(error.to_string(), "not a regular file");
-    assert!(file::open_append(&path).is_err());
-    assert!(file::read_sidecar(&path).is_err());
+    assert!(open::open_append(&path).is_err());
+    assert!(open::read(&path).is_err());
 }
 
 #[tokio::test]

@@ -1,9 +1,12 @@
 use std::collections::BTreeMap;
+use std::fs;
 
 use super::super::faulty::FaultyStore;
 use super::super::{ProjectKey, StoreFuture};
 use super::*;
-use claude_session_store::{Append, Appended, Epoch, List, NewEntry, SessionList};
+use claude_session_store::{
+    Append, Appended, Epoch, List, NewEntry, SessionList, StoredEntry, Subpath,
+};
 
 const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
 
@@ -95,10 +98,10 @@ async fn a_session_without_a_main_transcript_is_not_written() {
     let store = FaultyStore::default();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("projects");
-    assert_eq!(write_session(&store, &key(), &folder).await.unwrap(), Written::default());
+    assert_eq!(write_session(&store, &key(), &folder).await.unwrap(), SessionContents::default());
     assert!(!folder.exists());
     add(&store, Some("subagents/agent-a"), &["{}"]).await;
-    assert_eq!(write_session(&store, &key(), &folder).await.unwrap(), Written::default());
+    assert_eq!(write_session(&store, &key(), &folder).await.unwrap(), SessionContents::default());
     assert!(files(&folder).is_empty());
 }
 

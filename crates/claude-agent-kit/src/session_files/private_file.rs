@@ -1,8 +1,10 @@
 //! Files that only the user can read, and that appear complete or not at all.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
+
+use super::open;
 
 /// Creates a file that only the user can read; an existing one is an error.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
@@ -58,16 +60,14 @@ pub(crate) fn publish(temporary: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens a file that was a regular one: it may have become a link or a pipe.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        libc::O_NOFOLLOW | libc::O_NONBLOCK,
-    );
-    options.open(path)
+/// Replaces a file as a whole. A reader sees the old or the new contents.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", crate::random::uuid()));
+    let write = || {
+        create(&temporary)?.write_all(contents)?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
 /// Returns whether a path names a regular file with the same contents as another file. Links are not
@@ -77,7 +77,7 @@ pub(crate) fn has_contents_of(path: &Path, other: &Path) -> io::Result<bool> {
     if !one.is_file() || one.len() != two.len() {
         return Ok(false);
     }
-    let mut one = BufReader::with_capacity(64 * 1024, open(path)?);
+    let mut one = BufReader::with_capacity(64 * 1024, open::open(path)?.0);
     let mut two = BufReader::with_capacity(64 * 1024, File::open(other)?);
     loop {
         let (left, right) = (one.fill_buf()?, two.fill_buf()?);

@@ -6,38 +6,42 @@
 //! link to it.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The maximum size of a file that is read as a whole.
-const MAX_BYTES: u64 = 1024 * 1024;
+use super::config::ConfigDir;
+use super::open::not_regular;
+use crate::small_file;
 
 /// The files below a directory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnFiles {
     /// The directory, which may be a link; `None` if no file may be opened.
     root: Option<PathBuf>,
+    /// The working directory of the CLI: it reports relative paths if its config directory is relative.
+    working_directory: PathBuf,
     /// The users one of whom must own a file; anybody may if there are none.
     owners: Vec<u32>,
 }
 
 impl OwnFiles {
     /// The files of a run below its config directory; `user` is the one that the CLI runs as, if it is chosen.
-    pub(super) fn of_run(config: &Path, user: Option<u32>) -> Self {
-        match user {
-            Some(user) => Self { root: Some(config.to_owned()), owners: vec![user] },
+    pub(crate) fn of_run(config: &ConfigDir, user: Option<u32>) -> Self {
+        let (root, owners) = match user {
+            Some(user) => (config.path.clone(), vec![user]),
             // People move the folder to another disk. An agent with the rights of the host needs no link.
-            None => Self { root: Some(config.join("projects")), owners: Vec::new() },
-        }
+            None => (config.projects(), Vec::new()),
+        };
+        Self { root: Some(root), working_directory: config.working_directory.clone(), owners }
     }
 
     /// The files that this process wrote below a directory.
-    pub(super) fn of_host(directory: &Path) -> Self {
-        Self { root: Some(directory.to_owned()), owners: own_users() }
+    pub(crate) fn of_host(directory: &Path) -> Self {
+        Self { root: Some(directory.to_owned()), owners: own_users(), ..Self::default() }
     }
 
     /// Accepts the files of this process too: it writes a conversation that is resumed.
-    pub(super) fn or_of_host(mut self) -> Self {
+    pub(crate) fn or_of_host(mut self) -> Self {
         if !self.owners.is_empty() {
             self.owners.extend(own_users());
         }
@@ -45,8 +49,9 @@ impl OwnFiles {
     }
 
     /// Opens a regular file for reading.
-    pub(super) fn open(&self, path: &Path) -> io::Result<(File, Metadata)> {
-        let (root, below) = self.below(path).ok_or_else(outside)?;
+    pub(crate) fn open(&self, path: &Path) -> io::Result<(File, Metadata)> {
+        let path = self.working_directory.join(path);
+        let (root, below) = self.below(&path).ok_or_else(outside)?;
         let file = open_below(&root, &below)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
@@ -59,13 +64,8 @@ impl OwnFiles {
     }
 
     /// Returns the contents of a small file.
-    pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open(path)?.0.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(refused("the file is larger than 1 MiB"));
-        }
-        Ok(bytes)
+    pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        small_file::contents_of(self.open(path)?.0)
     }
 
     /// Returns the directory and the path below it. The CLI may report paths with the links of the directory
@@ -83,10 +83,6 @@ impl OwnFiles {
 
 fn refused(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
-}
-
-fn not_regular() -> io::Error {
-    refused("not a regular file")
 }
 
 fn outside() -> io::Error {
@@ -164,7 +160,28 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use claude_wire::launch::Settings;
+
     use super::*;
+
+    fn of_run(config: &Path, user: Option<u32>) -> OwnFiles {
+        OwnFiles::of_run(&ConfigDir::at(config.to_owned()), user)
+    }
+
+    #[test]
+    fn relative_paths_are_below_the_working_directory_of_the_cli() {
+        let folder = tempfile::tempdir().unwrap();
+        let projects = folder.path().join("config/projects");
+        fs::create_dir_all(&projects).unwrap();
+        fs::write(projects.join("file"), "text").unwrap();
+        let mut settings = Settings::default();
+        settings.cwd = Some(folder.path().to_owned());
+        settings.env.insert("CLAUDE_CONFIG_DIR", "config".into());
+        let files = OwnFiles::of_run(&ConfigDir::of_run(&settings).unwrap(), None);
+        assert_eq!(files.read(Path::new("config/projects/file")).unwrap(), b"text");
+        assert_eq!(files.read(&projects.join("file")).unwrap(), b"text");
+        assert!(error(&files, Path::new("projects/file")).contains("not in the config directory"));
+    }
 
     fn error(files: &OwnFiles, path: &Path) -> String {
         files.open(path).unwrap_err().to_string()
@@ -174,7 +191,7 @@ mod tests {
     fn only_regular_files_below_the_directory_are_opened() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config");
-        let files = OwnFiles::of_run(&config, None);
+        let files = of_run(&config, None);
         let project = config.join("projects/p");
         fs::create_dir_all(&project).unwrap();
         let [file, link, outside] =
@@ -201,7 +218,7 @@ mod tests {
         // The directory itself may be a link, and the CLI may resolve it.
         let other = folder.path().join("other");
         symlink(&config, &other).unwrap();
-        let files = OwnFiles::of_run(&other, None);
+        let files = of_run(&other, None);
         for path in [&file, &other.join("projects/p/file")] {
             assert_eq!(files.read(path).unwrap(), b"text", "{path:?}");
         }
@@ -215,9 +232,9 @@ mod tests {
         let file = config.join("projects/file");
         fs::write(&file, "text").unwrap();
         let own = own_users()[0];
-        assert!(OwnFiles::of_run(config, Some(own)).open(&file).is_ok());
+        assert!(of_run(config, Some(own)).open(&file).is_ok());
         assert!(OwnFiles::of_host(config).open(&file).is_ok());
-        let other = OwnFiles::of_run(config, Some(own + 1));
+        let other = of_run(config, Some(own + 1));
         assert!(error(&other, &file).contains("belongs to another user"));
         assert!(other.or_of_host().open(&file).is_ok());
     }

@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::owner::{self, Note, NoteState};
-use super::write_session::Written;
+use super::note::{Note, NoteState};
+use super::private_file;
+use super::write::SessionContents;
 use crate::id::SessionId;
 use crate::lock::lock;
-use crate::private_file;
 use claude_session_store::{EntryId, Epoch, SessionKey};
 
 /// The start of the names of private folders.
@@ -33,7 +33,7 @@ struct FolderState {
 
 impl PrivateFolder {
     /// Creates an empty folder for the resume of a session, or for a fork with this ID.
-    pub(super) fn create(
+    pub(crate) fn create(
         projects: &Path,
         key: &SessionKey,
         fork: Option<SessionId>,
@@ -50,34 +50,38 @@ impl PrivateFolder {
         Ok(folder)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the path of the note.
-    pub(super) fn note_path(&self) -> PathBuf {
-        self.path.join(owner::FILE)
+    pub(crate) fn note_path(&self) -> PathBuf {
+        Note::path(&self.path)
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Records the claim of a session, before entries of it are stored.
     pub(crate) fn claimed(&self, key: &SessionKey, epoch: Epoch) -> io::Result<()> {
+        self.change_note(|note| note.claim(key, epoch))
+    }
+
+    fn change_note(&self, change: impl FnOnce(&mut Note)) -> io::Result<()> {
         let mut state = lock(&self.state);
-        state.note.claim(key, epoch);
+        change(&mut state.note);
         state.note.write(&self.path)
     }
 
     /// Returns the session that was resumed or forked.
-    pub(super) fn origin(&self) -> SessionId {
+    pub(crate) fn origin(&self) -> SessionId {
         lock(&self.state).note.session.clone()
     }
 
     /// Records that the CLI has created a session, before it is claimed: without a claim, nothing else shows that
     /// it is one of this run.
-    pub(super) fn creates(&self, session: &SessionId) -> io::Result<()> {
+    pub(crate) fn creates(&self, session: &SessionId) -> io::Result<()> {
         let mut state = lock(&self.state);
         if state.note.session == *session || state.note.created.contains(session) {
             return Ok(());
@@ -87,20 +91,20 @@ impl PrivateFolder {
     }
 
     /// Records that the folder has everything that the store has, up to this entry.
-    pub(super) fn restored(&self, key: &SessionKey, written: &Written) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        state.note.restored = written.last.get();
-        if let Some(id) = &written.last_id {
-            state.note.acknowledged.insert(key.session().to_string(), id.to_string());
-        }
-        state.note.write(&self.path)
+    pub(crate) fn restored(&self, key: &SessionKey, written: &SessionContents) -> io::Result<()> {
+        self.change_note(|note| {
+            note.restored = written.last.get();
+            if let Some(id) = &written.last_id {
+                note.acknowledged.insert(key.session().to_string(), id.to_string());
+            }
+        })
     }
 
     /// Records the last entry that the store has.
-    pub(super) fn acknowledged(&self, key: &SessionKey, entry: &EntryId) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        state.note.acknowledged.insert(key.session().to_string(), entry.to_string());
-        state.note.write(&self.path)
+    pub(crate) fn acknowledged(&self, key: &SessionKey, entry: &EntryId) -> io::Result<()> {
+        self.change_note(|note| {
+            note.acknowledged.insert(key.session().to_string(), entry.to_string());
+        })
     }
 
     /// From now on the folder is kept, unless [`remove`](Self::remove) is called.
@@ -114,7 +118,7 @@ impl PrivateFolder {
         remove(&self.path);
     }
 
-    /// Keeps the folder for [`recover`](super::recover()): the run has ended.
+    /// Keeps the folder for a recovery: the run has ended.
     pub(crate) fn keep(&self) {
         let mut state = lock(&self.state);
         if state.is_removed || state.note.state != NoteState::Running {
@@ -139,14 +143,14 @@ impl Drop for PrivateFolder {
 }
 
 /// Removes a private folder. What cannot be removed is removed with the next recovery.
-pub(super) fn remove(path: &Path) {
+pub(crate) fn remove(path: &Path) {
     if let Err(error) = fs::remove_dir_all(path) {
         tracing::debug!("cannot remove \"{}\": {error}", path.display());
     }
 }
 
 /// Returns the private folders with a note.
-pub(super) fn all(projects: &Path) -> Vec<(PathBuf, Note)> {
+pub(crate) fn all(projects: &Path) -> Vec<(PathBuf, Note)> {
     let mut noted = Vec::new();
     for entry in fs::read_dir(projects).into_iter().flatten().flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());

@@ -1,40 +1,33 @@
 //! Finds project folders and the transcripts in them.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use claude_wire::transcript::{
     is_same_project_name, is_uuid, project_folder_name, project_folder_prefix,
 };
 
-use super::{Store, errors, file, valid_id};
+use super::config::ConfigDir;
+use super::members::SessionFiles;
+use super::{errors, open};
 use crate::error::Result;
 use crate::id::SessionId;
 use crate::list;
 use crate::small_file;
 use crate::sort;
 
-/// A transcript on disk.
+/// Where sessions are looked for.
 #[derive(Clone, Debug)]
-pub(super) struct Located {
-    pub(super) id: SessionId,
-    pub(super) path: PathBuf,
+pub(crate) struct Projects {
+    pub(crate) config: ConfigDir,
+    /// The working directory whose sessions are meant; `None` for all.
+    pub(crate) directory: Option<PathBuf>,
 }
 
-impl Located {
-    /// The folder for the files that belong to the session.
-    pub(super) fn session_dir(&self) -> PathBuf {
-        self.path.with_extension("")
-    }
-}
-
-impl Store {
-    pub(super) fn projects(&self) -> PathBuf {
-        self.config.join("projects")
-    }
-
+impl Projects {
     /// Returns the newest copy of a session, or with a working directory the first one.
-    pub(super) fn find(&self, id: &SessionId) -> Result<Option<Located>> {
+    pub(crate) fn find(&self, id: &SessionId) -> Result<Option<SessionFiles>> {
         let mut copies = self.copies(id)?;
         if self.directory.is_none() {
             sort::sort_by(&mut copies, |(_, one), (_, other)| other.cmp(one));
@@ -43,32 +36,34 @@ impl Store {
     }
 
     /// Returns a session, or an error.
-    pub(super) fn require(&self, id: &SessionId) -> Result<Located> {
-        self.find(id)?
-            .ok_or_else(|| errors::not_found(id, &self.projects(), self.directory.as_deref()))
+    pub(crate) fn require(&self, id: &SessionId) -> Result<SessionFiles> {
+        self.find(id)?.ok_or_else(|| {
+            errors::not_found(id, &self.config.projects(), self.directory.as_deref())
+        })
     }
 
     /// Returns every copy of a session, each with its modification time.
     ///
     /// # Errors
     /// When there are only files that are not regular, or a folder cannot be read.
-    pub(super) fn copies(&self, id: &SessionId) -> Result<Vec<(Located, i64)>> {
-        let Some(text) = valid_id(id) else { return Ok(Vec::new()) };
-        let name = format!("{text}.jsonl");
+    pub(crate) fn copies(&self, id: &SessionId) -> Result<Vec<(SessionFiles, i64)>> {
+        if !is_uuid(id.as_str()) {
+            return Ok(Vec::new());
+        }
         let (mut copies, mut failure) = (Vec::new(), None);
         for folder in self.folders(true)?.paths {
-            let path = folder.join(&name);
+            let session = SessionFiles::in_folder(&folder, id.clone());
+            let path = &session.path;
             match path.symlink_metadata() {
                 Ok(metadata) if !metadata.is_file() => {
-                    failure = Some(errors::io("open", &path, file::not_regular()));
+                    failure = Some(errors::io("open", path, open::not_regular()));
                 }
                 Ok(metadata) if metadata.len() == 0 => {}
                 Ok(metadata) => {
-                    let located = Located { id: id.clone(), path };
-                    copies.push((located, file::modified_millis(&metadata)));
+                    copies.push((session, open::modified_millis(&metadata)));
                 }
-                Err(error) if file::is_absent(&error) => {}
-                Err(error) => failure = Some(errors::io("open", &path, error)),
+                Err(error) if open::is_absent(&error) => {}
+                Err(error) => failure = Some(errors::io("open", path, error)),
             }
         }
         match failure {
@@ -78,32 +73,21 @@ impl Store {
     }
 
     /// Returns the project folders to look at.
-    pub(super) fn folders(&self, include_worktrees: bool) -> Result<Folders> {
-        let projects = self.projects();
+    pub(crate) fn folders(&self, include_worktrees: bool) -> Result<Folders> {
+        let projects = self.config.projects();
         let Some(directory) = &self.directory else {
             return Ok(Folders { paths: subfolders(&projects)?, directories: Vec::new() });
         };
         let directory = canonical(directory);
-        let mut names = Vec::new();
-        if let Some(name) = &self.folder_override {
-            names.push(name.clone());
-        }
         let mut directories = vec![directory.clone()];
-        if include_worktrees {
-            let worktrees = worktrees(&directory);
-            if worktrees.len() > 1 {
-                for other in worktrees {
-                    if other != directory {
-                        directories.push(other);
-                    }
-                }
-            }
+        let worktrees = if include_worktrees { worktrees(&directory) } else { Vec::new() };
+        if worktrees.len() > 1 {
+            directories.extend(worktrees.into_iter().filter(|other| *other != directory));
         }
         let texts = list::map(&directories, &|path| path.to_string_lossy().into_owned());
+        let mut names = Vec::from_iter(self.config.folder_override.clone());
+        names.extend(texts.iter().map(|text| project_folder_name(text)));
         let mut paths: Vec<PathBuf> = Vec::new();
-        for text in &texts {
-            names.push(project_folder_name(text));
-        }
         let mut add = |path: PathBuf| {
             if path.is_dir() && !paths.contains(&path) {
                 paths.push(path);
@@ -127,17 +111,17 @@ impl Store {
 }
 
 /// The project folders of a working directory.
-pub(super) struct Folders {
-    pub(super) paths: Vec<PathBuf>,
+pub(crate) struct Folders {
+    pub(crate) paths: Vec<PathBuf>,
     /// The working directory and the other worktrees; empty for all projects.
-    pub(super) directories: Vec<PathBuf>,
+    pub(crate) directories: Vec<PathBuf>,
 }
 
 impl Folders {
     /// Returns whether a session that ran in `cwd` belongs to these directories. Folder names are
     /// ambiguous, so a folder can hold sessions of another directory, which must still exist to be
     /// told apart.
-    pub(super) fn includes(&self, cwd: Option<&str>) -> bool {
+    pub(crate) fn includes(&self, cwd: Option<&str>) -> bool {
         let Some(cwd) = cwd else { return true };
         let same = |directory: &PathBuf| directory.to_str() == Some(cwd);
         if self.directories.is_empty() || self.directories.iter().any(same) {
@@ -154,16 +138,10 @@ impl Folders {
     }
 }
 
-/// Returns the transcripts in a folder, each with its modification time in milliseconds.
-pub(super) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(errors::io("list", folder, error)),
-    };
+/// Returns the sessions in a project folder, each with the metadata of its main transcript.
+pub(crate) fn sessions(folder: &Path) -> io::Result<Vec<(SessionFiles, Metadata)>> {
     let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| errors::io("list", folder, error))?;
+    for entry in open::entries(folder)? {
         let name = entry.file_name();
         let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) else { continue };
         if !is_uuid(id) {
@@ -172,35 +150,25 @@ pub(super) fn transcripts(folder: &Path) -> Result<Vec<(Located, Metadata)>> {
         // A file that was deleted meanwhile is not an error.
         let Ok(metadata) = entry.metadata() else { continue };
         if metadata.is_file() && metadata.len() > 0 {
-            found.push((Located { id: SessionId::from(id), path: entry.path() }, metadata));
+            found.push((SessionFiles { id: SessionId::from(id), path: entry.path() }, metadata));
         }
     }
     Ok(found)
 }
 
 fn subfolders(projects: &Path) -> Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(projects) {
-        Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(errors::io("list", projects, error)),
-    };
-    let mut folders = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(|error| errors::io("list", projects, error))?.path();
-        if path.is_dir() {
-            folders.push(path);
-        }
-    }
+    let entries = open::entries(projects).map_err(|error| errors::io("list", projects, error))?;
+    let mut folders = list::map(&entries, &DirEntry::path);
+    folders.retain(|path| path.is_dir());
     sort::sort_by(&mut folders, PathBuf::cmp);
     Ok(folders)
 }
 
 /// Returns whether a transcript in the folder records this working directory.
 fn has_session_of(folder: &Path, cwd: &str) -> bool {
-    let mut buffers = file::EndBuffers::default();
-    transcripts(folder).unwrap_or_default().iter().any(|(located, _)| {
-        let Ok((file, metadata)) = file::open(&located.path) else { return false };
-        let Ok(ends) = buffers.read(&file, metadata.len()) else { return false };
+    let mut buffers = open::EndBuffers::default();
+    sessions(folder).unwrap_or_default().iter().any(|(located, _)| {
+        let Ok((ends, _)) = buffers.open(&located.path) else { return false };
         ends.recorded_cwd().is_some_and(|recorded| is_same_project_name(&recorded, cwd))
     })
 }

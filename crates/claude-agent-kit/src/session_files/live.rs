@@ -1,48 +1,26 @@
 //! Finds out whether a CLI uses a session, by the CLI's registry of running processes.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::{History, errors, file, session_info};
+#[cfg(target_os = "linux")]
+use super::note::start_of;
+use super::{errors, open};
 use crate::error::Result;
 use crate::id::SessionId;
 
-impl History {
-    /// Returns whether a CLI on this machine is using the session, according to the registry of
-    /// running CLIs in the config directory.
-    ///
-    /// A CLI that has just started may not be registered yet, and CLIs on other machines or in other
-    /// containers cannot be recognized. Where a process cannot be checked, its entry counts as live.
-    ///
-    /// # Errors
-    /// [`HistoryIo`](crate::ErrorKind::HistoryIo) when the registry cannot be read.
-    ///
-    /// # Cancel safety
-    /// Cancel safe.
-    pub async fn is_live(&self, session_id: &SessionId) -> Result<bool> {
-        self.require_disk("is_live")?;
-        let id = session_id.clone();
-        self.run(move |store, _| Ok(process_of(&store.config, &id)?.is_some())).await
-    }
-}
-
 /// Returns the process that uses a session.
-pub(super) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
+pub(crate) fn process_of(config: &Path, id: &SessionId) -> Result<Option<u32>> {
     let registry = config.join("sessions");
-    let entries = match fs::read_dir(&registry) {
-        Ok(entries) => entries,
-        Err(error) if file::is_absent(&error) => return Ok(None),
-        Err(error) => return Err(errors::io("list", &registry, error)),
-    };
-    for entry in entries {
-        let path = entry.map_err(|error| errors::io("list", &registry, error))?.path();
+    let entries = open::entries(&registry);
+    for entry in entries.map_err(|error| errors::io("list", &registry, error))? {
+        let path = entry.path();
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
         // An entry that cannot be read is of a CLI that is starting or ending.
-        let Some(value) = session_info::sidecar(&path) else { continue };
+        let Some(value) = open::read_json(&path) else { continue };
         let pid = value.get("pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok());
         let is_same = value.get("sessionId").and_then(Value::as_str) == Some(id.as_str());
         if let Some(pid) = pid.filter(|pid| is_same && is_running(*pid, &value)) {
@@ -78,10 +56,8 @@ fn is_reused(pid: u32, entry: &Value) -> bool {
     const TICKS: u64 = 100;
 
     let started = || {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name is in parentheses and may contain any character.
-        let ticks = stat[stat.rfind(')')? + 1..].split_whitespace().nth(19)?.to_owned();
-        let boot = fs::read_to_string("/proc/stat").ok()?;
+        let ticks = start_of(pid)?;
+        let boot = std::fs::read_to_string("/proc/stat").ok()?;
         let boot = boot.lines().find_map(|line| line.strip_prefix("btime "))?;
         let millis = ticks.parse::<u64>().ok()? * 1000 / TICKS;
         Some((boot.trim().parse::<u64>().ok()? * 1000 + millis, ticks))

@@ -1,22 +1,22 @@
 //! Opens and reads files without blocking on anything that is not a regular file.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use claude_wire::transcript::{Ends, WINDOW};
+use serde_json::Value;
 
-/// The maximum size of a sidecar file.
-const MAX_SIDECAR_BYTES: usize = 64 * 1024;
+use crate::small_file;
 
 /// Opens a regular file for reading. Symbolic links are not followed.
-pub(super) fn open(path: &Path) -> io::Result<(File, Metadata)> {
+pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     open_with(OpenOptions::new().read(true), path)
 }
 
 /// Opens an existing regular file for appending and reading.
-pub(super) fn open_append(path: &Path) -> io::Result<(File, Metadata)> {
+pub(crate) fn open_append(path: &Path) -> io::Result<(File, Metadata)> {
     open_with(OpenOptions::new().read(true).append(true), path)
 }
 
@@ -44,18 +44,26 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<(File, Metada
     Ok((file, metadata))
 }
 
-pub(super) fn not_regular() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+pub(crate) fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "not a regular file")
 }
 
 /// Returns whether the path does not name anything.
-pub(super) fn is_absent(error: &io::Error) -> bool {
+pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Returns the entries of a folder; none if there is no folder.
+pub(crate) fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
+    match fs::read_dir(folder) {
+        Err(error) if is_absent(&error) => Ok(Vec::new()),
+        entries => entries?.collect(),
+    }
 }
 
 /// Reads at an offset until the buffer is full or the file ends. The position of the file does not
 /// matter, so that several readers can share one handle.
-pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         let at = offset + filled as u64;
@@ -77,24 +85,19 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
     Ok(filled)
 }
 
-/// Returns the contents of a small file; `None` if there is none.
-pub(super) fn read_sidecar(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match open(path) {
-        Ok((file, _)) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = vec![0; MAX_SIDECAR_BYTES + 1];
-    let length = read_at(&file, &mut bytes, 0)?;
-    if length > MAX_SIDECAR_BYTES {
-        return Err(io::Error::other("file is larger than 64 KiB"));
-    }
-    bytes.truncate(length);
-    Ok(Some(bytes))
+/// Returns the contents of a small file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    small_file::contents_of(open(path)?.0)
+}
+
+/// Returns the JSON of a file beside a transcript. Such files only add to what a list shows, so a
+/// broken one counts as absent, as it does for the CLI.
+pub(crate) fn read_json(path: &Path) -> Option<Value> {
+    small_file::parse_json(&read(path).ok()?).ok()
 }
 
 /// The modification time in milliseconds since the Unix epoch, rounded as JavaScript does.
-pub(super) fn modified_millis(metadata: &Metadata) -> i64 {
+pub(crate) fn modified_millis(metadata: &Metadata) -> i64 {
     let Ok(modified) = metadata.modified() else { return 0 };
     let micros = |since: std::time::Duration| i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
     match modified.duration_since(UNIX_EPOCH) {
@@ -105,14 +108,20 @@ pub(super) fn modified_millis(metadata: &Metadata) -> i64 {
 
 /// Buffers for the two ends of a transcript, reused from file to file.
 #[derive(Default)]
-pub(super) struct EndBuffers {
+pub(crate) struct EndBuffers {
     head: Vec<u8>,
     tail: Vec<u8>,
 }
 
 impl EndBuffers {
+    /// Opens a transcript and reads its ends.
+    pub(crate) fn open(&mut self, path: &Path) -> io::Result<(Ends<'_>, Metadata)> {
+        let (file, metadata) = open(path)?;
+        Ok((self.read(&file, metadata.len())?, metadata))
+    }
+
     /// Reads the first and the last bytes of a file of this length.
-    pub(super) fn read(&mut self, file: &File, length: u64) -> io::Result<Ends<'_>> {
+    pub(crate) fn read(&mut self, file: &File, length: u64) -> io::Result<Ends<'_>> {
         self.head.resize(WINDOW, 0);
         let head = read_at(file, &mut self.head, 0)?;
         if length <= WINDOW as u64 {
@@ -127,7 +136,7 @@ impl EndBuffers {
 /// How many bytes were read of each file, for tests.
 #[cfg(all(test, unix))]
 #[expect(clippy::unwrap_used, reason = "in a test a panic is the way to fail")]
-pub(super) mod counted {
+pub(crate) mod counted {
     use std::collections::BTreeMap;
     use std::fs::File;
     use std::os::unix::fs::MetadataExt as _;
@@ -137,13 +146,13 @@ pub(super) mod counted {
     /// By device and inode.
     static READ: Mutex<BTreeMap<(u64, u64), usize>> = Mutex::new(BTreeMap::new());
 
-    pub(super) fn add(file: &File, count: usize) {
+    pub(crate) fn add(file: &File, count: usize) {
         let metadata = file.metadata().unwrap();
         *READ.lock().unwrap().entry((metadata.dev(), metadata.ino())).or_default() += count;
     }
 
     /// Returns how many bytes were read of a file since the last call.
-    pub(in crate::history) fn take(path: &Path) -> usize {
+    pub(crate) fn take(path: &Path) -> usize {
         let metadata = path.metadata().unwrap();
         READ.lock().unwrap().remove(&(metadata.dev(), metadata.ino())).unwrap_or_default()
     }

@@ -1,43 +1,42 @@
 //! The note in a private folder that says which run it belongs to.
 
+#[cfg(target_os = "linux")]
 use std::fs;
-use std::io::{self, Write as _};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use claude_wire::Map;
 use serde_json::{Value, json};
 
 use super::own_files::OwnFiles;
+use super::private_file;
 use crate::id::SessionId;
-use crate::{list, private_file, small_file};
+use crate::{list, small_file};
 use claude_session_store::{Epoch, SessionKey};
-
-/// The name of the note.
-pub(super) const FILE: &str = "session-store.json";
 
 /// The note of a private folder.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Note {
-    pub(super) scope: String,
-    pub(super) project: String,
+pub(crate) struct Note {
+    pub(crate) scope: String,
+    pub(crate) project: String,
     /// The session that was resumed.
-    pub(super) session: SessionId,
+    pub(crate) session: SessionId,
     /// The sessions that the run claimed.
-    pub(super) epochs: Map<u64>,
+    pub(crate) epochs: Map<u64>,
     /// The sessions that the run created.
-    pub(super) created: Vec<SessionId>,
+    pub(crate) created: Vec<SessionId>,
     /// The last entry of each session that the store is known to have.
-    pub(super) acknowledged: Map<String>,
+    pub(crate) acknowledged: Map<String>,
     /// The last sequence number of the resumed session that was written to the folder.
-    pub(super) restored: u64,
+    pub(crate) restored: u64,
     /// The process of the host.
     process: Value,
-    pub(super) state: NoteState,
+    pub(crate) state: NoteState,
 }
 
 /// What is known about the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoteState {
+pub(crate) enum NoteState {
     /// The run is in progress if its process exists.
     Running,
     /// The run has ended, and the store may lack entries.
@@ -62,7 +61,7 @@ impl NoteState {
 
 /// Whether the run of a note is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OwnerState {
+pub(crate) enum OwnerState {
     Gone,
     Alive,
     /// The process is in another container, or the platform does not tell.
@@ -70,7 +69,7 @@ pub(super) enum OwnerState {
 }
 
 impl Note {
-    pub(super) fn new(key: &SessionKey) -> Self {
+    pub(crate) fn new(key: &SessionKey) -> Self {
         Self {
             scope: key.scope().to_owned(),
             project: key.project().to_owned(),
@@ -84,12 +83,12 @@ impl Note {
         }
     }
 
-    pub(super) fn claim(&mut self, key: &SessionKey, epoch: Epoch) {
+    pub(crate) fn claim(&mut self, key: &SessionKey, epoch: Epoch) {
         self.epochs.insert(key.session().to_string(), epoch.get());
     }
 
     /// Returns whether the note is of this session.
-    pub(super) fn is_of(&self, key: &SessionKey) -> bool {
+    pub(crate) fn is_of(&self, key: &SessionKey) -> bool {
         self.scope == key.scope()
             && self.project == key.project()
             && (self.session == *key.session()
@@ -97,9 +96,14 @@ impl Note {
                 || self.epochs.contains_key(key.session().as_str()))
     }
 
+    /// Returns the path of the note of a folder.
+    pub(crate) fn path(folder: &Path) -> PathBuf {
+        folder.join("session-store.json")
+    }
+
     /// Reads the note of a folder; `None` if it has none that can be read, or that another user wrote.
-    pub(super) fn read(folder: &Path) -> Option<Self> {
-        let bytes = OwnFiles::of_host(folder).read(&folder.join(FILE)).ok()?;
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        let bytes = OwnFiles::of_host(folder).read(&Self::path(folder)).ok()?;
         let mut value = small_file::parse_json(&bytes).ok()?;
         let process = value.get_mut("process").map(Value::take).unwrap_or_default();
         let text = |name: &str| value[name].as_str().map(str::to_owned);
@@ -127,7 +131,7 @@ impl Note {
     }
 
     /// Writes the note. A reader sees the old or the new one.
-    pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         let value = json!({
             "about": "files of a conversation that a session store resumed; removed when the store has them all",
             "scope": self.scope,
@@ -140,12 +144,10 @@ impl Note {
             "process": self.process,
             "state": self.state.as_str(),
         });
-        let temporary = folder.join(format!("{FILE}.{}.tmp", crate::random::uuid()));
-        private_file::create(&temporary)?.write_all(value.to_string().as_bytes())?;
-        fs::rename(&temporary, folder.join(FILE))
+        private_file::replace(&Self::path(folder), value.to_string().as_bytes())
     }
 
-    pub(super) fn owner(&self) -> OwnerState {
+    pub(crate) fn owner(&self) -> OwnerState {
         match self.state {
             NoteState::Ended | NoteState::Orphaned => OwnerState::Gone,
             NoteState::Running => owner_of(&self.process),
@@ -199,7 +201,7 @@ fn owner_of(process: &Value) -> OwnerState {
 
 /// Returns when a process started, in ticks since the boot.
 #[cfg(target_os = "linux")]
-fn start_of(pid: u32) -> Option<String> {
+pub(super) fn start_of(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may contain any character.
     Some(stat[stat.rfind(')')? + 1..].split_whitespace().nth(19)?.to_owned())
@@ -219,6 +221,8 @@ fn namespace() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const ID: &str = "0b0e4b1c-5d5e-4d5e-9a67-3f1c2a9f7e11";
@@ -244,7 +248,7 @@ mod tests {
         assert!(note.is_of(&key));
         assert!(!note.is_of(&SessionKey::new("other", "app", ID).unwrap()));
         for text in ["", "{", "{}", "[]", r#"{"scope":"tenant"}"#] {
-            fs::write(folder.path().join(FILE), text).unwrap();
+            fs::write(Note::path(folder.path()), text).unwrap();
             assert_eq!(Note::read(folder.path()), None, "{text}");
         }
     }
