@@ -62,7 +62,7 @@ fn postgres_errors() -> Vec<StoreError> {
         errors::invalid_connection_string(),
         errors::invalid_schema("my-schema"),
         errors::invalid_certificate("root certificate", "no certificate in PEM"),
-        errors::too_large(600_000_000, 500_000_000),
+        errors::too_large("an append", 600_000_000, 500_000_000),
     ]);
     list
 }

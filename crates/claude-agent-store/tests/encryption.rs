@@ -228,6 +228,23 @@ async fn approvals_in_the_first_format_are_read() {
         let error = approvals.get(id).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{part}");
     }
+    // A store cannot list it as closed, or as due.
+    for edit in [
+        (&|change: &mut RecordChange| change.is_open = false) as &dyn Fn(&mut RecordChange),
+        &|change| change.due_at_ms = Some(1),
+    ] {
+        let inner = MemoryStore::new();
+        let mut change = approval(1, 1).to_change().unwrap();
+        change.body = FIRST_FORMAT.trim().into();
+        insert(&inner, &change).await;
+        for replaced in 1..3 {
+            change.replaces = Some(replaced);
+            edit(&mut change);
+            insert(&inner, &change).await;
+        }
+        let approvals = Approvals::new("scope", Encrypted::new(inner, keyring(1)));
+        assert_eq!(approvals.get(id).await.unwrap_err().kind(), StoreErrorKind::Corrupt);
+    }
     // Nor can it be another version of its record.
     let inner = MemoryStore::new();
     store_first_format(&inner, FIRST_FORMAT.trim(), 4).await;

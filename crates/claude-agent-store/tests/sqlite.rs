@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use claude_agent_kit::approval::{Approval, Approvals, Decision};
 use claude_agent_kit::store::{
     Append, Epoch, List, Load, NewEntry, RecordFilter, RecordKind, RecordList, RecordStore,
-    Sequence, SessionStore, StoreErrorKind, Subpath,
+    RecordWatch, Sequence, SessionStore, StoreErrorKind, Subpath,
 };
 use claude_agent_store::{SqliteOptions, SqliteStore};
 use claude_session_store::conformance;
@@ -302,6 +302,36 @@ async fn approvals_survive_the_store() {
     assert_eq!(approvals.get(id).await.unwrap(), Some(decided));
     assert!(store.claim_records(&session).await.unwrap() > old);
     assert_eq!(kind(write(&store, &request, Some(old)).await), StoreErrorKind::Superseded);
+}
+
+/// Without looking again: the store tells its own clones.
+#[tokio::test]
+async fn change_by_a_clone_ends_a_watch() {
+    let directory = directory();
+    let store = SqliteStore::open(directory.path().join("sessions.db")).await.unwrap();
+    write(&store, &approval(1), None).await.unwrap();
+    let key = approval(1).to_change().unwrap().key;
+    let watches = [
+        RecordWatch::Record { key: &key, version: 1 },
+        RecordWatch::Scope { scope: "scope", kind: RecordKind::Approval },
+        RecordWatch::Kind(RecordKind::Approval),
+    ];
+    // Before the change, although they are polled after it.
+    let watches = watches.map(|watch| store.records_changed(watch));
+    let others =
+        ["other", "scope"].map(|scope| RecordWatch::Scope { scope, kind: RecordKind::Budget });
+    let others = others.map(|watch| store.records_changed(watch));
+    Approvals::new("scope", store.clone())
+        .decide(&approval(1).request.id, Decision::allow("ana@example.com"))
+        .await
+        .unwrap();
+    for watch in watches {
+        tokio::time::timeout(Duration::from_secs(30), watch).await.unwrap().unwrap();
+    }
+    for watch in others {
+        let waited = tokio::time::timeout(Duration::from_millis(20), watch).await;
+        assert!(waited.is_err(), "a change of another kind ended a wait");
+    }
 }
 
 #[tokio::test]

@@ -7,10 +7,10 @@ use std::fmt;
 
 use claude_session_store::approval::{Approval, ApprovalId};
 use claude_session_store::record::{
-    OwnerKey, Record, RecordFilter, RecordKind, RecordList, RecordPage, RecordSelection,
+    OwnerKey, Record, RecordFilter, RecordKey, RecordKind, RecordList, RecordPage, RecordSelection,
     RecordWatch, RecordWrite, UnreadableRecord,
 };
-use claude_session_store::{Epoch, Sequence, StoreError, StoreErrorKind, StoreFuture};
+use claude_session_store::{Epoch, ProjectKey, Sequence, StoreError, StoreErrorKind, StoreFuture};
 use tokio::time::Instant;
 
 use super::inbox::Approvals;
@@ -21,6 +21,10 @@ use crate::store::upload::{limited_in, no_runtime};
 
 /// How many approvals are deleted with one request.
 const DELETED_TOGETHER: usize = 1_000;
+
+/// The kinds of records that end, and are deleted some day.
+const ENDING: [RecordKind; 4] =
+    [RecordKind::Approval, RecordKind::Message, RecordKind::ToolCall, RecordKind::StepReport];
 
 /// An approval that cannot be read, because its record is damaged or its encryption key is unknown.
 #[derive(Clone, Debug)]
@@ -42,20 +46,25 @@ pub(crate) struct ApprovalPage {
 }
 
 impl ApprovalPage {
-    fn add(&mut self, page: RecordPage) -> Result<(), StoreError> {
+    fn add(&mut self, page: RecordPage) {
         self.now_ms = page.now_ms;
         for UnreadableRecord { key, error, .. } in page.unreadable {
-            self.unreadable.push(UnreadableApproval { id: id_of(key.id())?, error });
+            self.add_unreadable(&key, error);
         }
         for record in &page.records {
             match Approval::from_record(record) {
                 Ok(approval) => self.approvals.push(approval),
-                Err(error) => {
-                    self.unreadable.push(UnreadableApproval { id: id_of(record.key.id())?, error });
-                }
+                Err(error) => self.add_unreadable(&record.key, error),
             }
         }
-        Ok(())
+    }
+
+    fn add_unreadable(&mut self, key: &RecordKey, error: StoreError) {
+        match ApprovalId::parse(key.id()) {
+            Ok(id) => self.unreadable.push(UnreadableApproval { id, error }),
+            // No call has it, and it must not hide the others.
+            Err(error) => tracing::warn!("{key} in the store is ignored: {error}"),
+        }
     }
 
     /// Fails if a record cannot be read: it may be the one that is looked for.
@@ -65,10 +74,6 @@ impl ApprovalPage {
             None => Ok(Self { unreadable: Vec::new(), ..self }),
         }
     }
-}
-
-fn id_of(id: &str) -> Result<ApprovalId, StoreError> {
-    ApprovalId::parse(id).map_err(invalid_id)
 }
 
 pub(crate) fn invalid_id(error: StoreError) -> StoreError {
@@ -114,7 +119,13 @@ impl fmt::Debug for ApprovalWatch<'_> {
 
 impl Approvals {
     fn owner(&self, session: &SessionId) -> Result<OwnerKey, StoreError> {
+        self.check_scope()?;
         OwnerKey::session(self.scope(), session)
+    }
+
+    /// The empty scope is not one of hosts: a scope that was not set must not reach the records of a fleet.
+    fn check_scope(&self) -> Result<(), StoreError> {
+        ProjectKey::new(self.scope(), "approvals").map(drop)
     }
 
     /// Claims the approvals of a session. The request is not limited in time.
@@ -159,7 +170,7 @@ impl Approvals {
     ) -> Result<(Option<Approval>, u64), StoreError> {
         let filter = RecordFilter::Id { scope: self.scope(), id: id.as_str() };
         let mut found = ApprovalPage::default();
-        found.add(self.list(filter, Sequence::default(), 1).await?)?;
+        found.add(self.list(filter, Sequence::default(), 1).await?);
         let found = found.readable()?;
         Ok((found.approvals.into_iter().next(), found.now_ms))
     }
@@ -172,7 +183,7 @@ impl Approvals {
             let page = self.list(filter, after, 100).await?;
             bounds.add(size_of_page(&page), page.more, began)?;
             let (reached, more) = (page.last().unwrap_or_default(), page.more);
-            all.add(page)?;
+            all.add(page);
             // A page that does not go on would be requested forever.
             if !more || reached <= after {
                 return Ok(all);
@@ -188,10 +199,14 @@ impl Approvals {
         after: Sequence,
         limit: usize,
     ) -> Result<RecordPage, StoreError> {
+        self.check_scope()?;
         let list = RecordList::new(RecordKind::Approval, filter).after(after).limit(limit);
         let page = limited_in(self.store_name(), self.store().list_records(list)).await?;
         match page.records.iter().find(|record| !list.contains(record, page.now_ms)) {
-            Some(foreign) => Err(StoreError::unrequested_approval(&id_of(foreign.key.id())?)),
+            Some(foreign) => {
+                let id = ApprovalId::parse(foreign.key.id()).map_err(invalid_id)?;
+                Err(StoreError::unrequested_approval(&id))
+            }
             None => Ok(page),
         }
     }
@@ -222,7 +237,10 @@ impl Approvals {
     /// }
     /// ```
     pub fn watch(&self) -> ApprovalWatch<'_> {
-        let changed = self.store().records_changed(RecordWatch::Scope(self.scope()));
+        let changed = self.store().records_changed(RecordWatch::Scope {
+            scope: self.scope(),
+            kind: RecordKind::Approval,
+        });
         ApprovalWatch { approvals: self, changed }
     }
 
@@ -234,29 +252,36 @@ impl Approvals {
     /// Fails if the store fails. Some approvals may have been deleted.
     pub async fn delete_session(&self, session: &SessionId) -> Result<u64, StoreError> {
         let owner = self.owner(session)?;
-        self.delete(RecordSelection::Of(&owner), Some(RecordKind::Approval)).await
+        self.delete(RecordSelection::Of(&owner), RecordKind::Approval).await
     }
 
     /// Deletes the open approvals of a session, and returns their number.
     pub(crate) async fn delete_open(&self, session: &SessionId) -> Result<u64, StoreError> {
         let owner = self.owner(session)?;
-        self.delete(RecordSelection::OpenOf(&owner), Some(RecordKind::Approval)).await
+        self.delete(RecordSelection::OpenOf(&owner), RecordKind::Approval).await
     }
 
-    /// Deletes the records of the scope that are not open and were created before a time, and returns their number.
+    /// Deletes the records of the scope that have ended and were created before a time, and returns their number. Those that
+    /// are used again and again, such as budgets, have no end.
     pub(crate) async fn delete_closed(&self, time_ms: u64) -> Result<u64, StoreError> {
-        self.delete(RecordSelection::ClosedBefore { scope: self.scope(), time_ms }, None).await
+        self.check_scope()?;
+        let selection = RecordSelection::ClosedBefore { scope: self.scope(), time_ms };
+        let mut count = 0;
+        for kind in ENDING {
+            count += self.delete(selection, kind).await?;
+        }
+        Ok(count)
     }
 
     /// Deletes records in batches, and returns their number.
     async fn delete(
         &self,
         selection: RecordSelection<'_>,
-        kind: Option<RecordKind>,
+        kind: RecordKind,
     ) -> Result<u64, StoreError> {
         let mut count: u64 = 0;
         loop {
-            let request = self.store().delete_records(selection, kind, DELETED_TOGETHER);
+            let request = self.store().delete_records(selection, Some(kind), DELETED_TOGETHER);
             let deleted = limited_in(self.store_name(), request).await?;
             count = count.saturating_add(deleted);
             if deleted < DELETED_TOGETHER as u64 {

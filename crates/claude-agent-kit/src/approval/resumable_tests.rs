@@ -283,3 +283,25 @@ fn a_watcher_on_a_runtime_without_timers_is_an_error() {
     assert!(!error.is_retryable(), "{error}");
     assert!(error.to_string().contains("has no timers; help: call `enable_all`"), "{error}");
 }
+
+#[tokio::test]
+async fn approvals_need_a_scope() {
+    let approvals = Approvals::new("", MemoryStore::new());
+    let session = session(1);
+    for error in [
+        approvals.pending().await.unwrap_err(),
+        approvals.delete_session(&session).await.unwrap_err(),
+        approvals.delete_closed(u64::MAX).await.unwrap_err(),
+        approvals.park(&session).await.unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), StoreErrorKind::Rejected, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_expiry_that_no_store_can_keep_is_never_reached() {
+    let fixture = Fixture::new();
+    let forever = pending(1, 1, true, Some(u64::MAX));
+    fixture.insert(&forever).await;
+    assert_eq!(fixture.approvals.pending().await.unwrap(), [forever]);
+}

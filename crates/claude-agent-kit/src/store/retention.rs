@@ -55,8 +55,8 @@ const MAX_FAILURES: usize = 100;
 /// not deleted.
 ///
 /// # Records
-/// A record is deleted if it was created longer ago than the age, unless it is [open](crate::store::Record::is_open). An
-/// approval is open while it can be used: one that is pending or decided until it is used, withdrawn or
+/// An approval, message, tool call or step report is deleted if it was created longer ago than the age, unless it is
+/// [open](crate::store::Record::is_open). Records of other kinds are used again and again, and kept. An approval is open while it can be used: one that is pending or decided until it is used, withdrawn or
 /// [expired](crate::approval::Approval::is_expired), and one whose call was started until its outcome is recorded. With both
 /// stores, the open approvals of a session are deleted together with the session, because no run could use them. The
 /// closed ones say who decided what, and have their own age.

@@ -52,14 +52,15 @@ use self::order::{Order, Pages};
 /// Of records, such as approvals, these stay readable: scope, kind, ID, owner, version, size, time of creation, whether
 /// they are open and when they are due. All of it but the size and the time is bound to the text, so that a store cannot
 /// make a decision, nor return the record of another scope, owner or call than the requested one. It can return an earlier
-/// version of a record: that a decision is used once depends on the store. Approvals that version 2 of a database has
+/// version of a record: that a decision is used once depends on the store. Its clock and the order of records are its own:
+/// it can make an expired request usable again, or list a record as due too early. Approvals that version 2 of a database has
 /// stored are read in their first format, and written in this one.
 ///
 /// # Unreadable texts
 /// Entries and records that cannot be decrypted fail with [`Corrupt`](claude_session_store::StoreErrorKind::Corrupt),
 /// or with [`Rejected`](claude_session_store::StoreErrorKind::Rejected) if their key is not in the keyring.
 /// This includes those that were stored without encryption. A summary that cannot be decrypted is omitted,
-/// so that one session cannot make a list fail; a pending approval is
+/// so that one session cannot make a list fail; a record in the list of a scope is
 /// [reported](claude_session_store::record::RecordPage::unreadable).
 ///
 /// ```

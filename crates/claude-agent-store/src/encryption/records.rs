@@ -116,7 +116,10 @@ impl<S> Encrypted<S> {
         let is_requested = request.scope == outside.scope
             && request.session_id.as_str() == outside.owner
             && request.id.as_str() == outside.id
-            && stored.version() == outside.version;
+            && stored.version() == outside.version
+            && stored.status.is_open() == outside.is_open
+            // That version had no due times.
+            && outside.due_at_ms.is_none();
         if !is_requested {
             return Err(texts.corrupt());
         }

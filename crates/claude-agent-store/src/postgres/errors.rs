@@ -148,7 +148,7 @@ pub(crate) fn invalid_certificate(what: &str, cause: &str) -> StoreError {
 }
 
 /// Returns the error of an append that exceeds the longest message of PostgreSQL.
-pub(crate) fn too_large(bytes: usize, limit: usize) -> StoreError {
-    let message = format!("an append of {bytes} bytes exceeds the limit of {limit} for PostgreSQL");
+pub(crate) fn too_large(what: &str, bytes: usize, limit: usize) -> StoreError {
+    let message = format!("{what} of {bytes} bytes exceeds the limit of {limit} for PostgreSQL");
     StoreError::new(StoreErrorKind::Rejected, message).with_help("split it")
 }

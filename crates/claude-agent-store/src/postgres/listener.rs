@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use claude_session_store::StoreError;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::AsyncMessage;
@@ -59,6 +60,8 @@ impl Listener {
             return;
         }
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        // A watch may be created outside of a runtime. Changes are looked for then.
+        let Ok(runtime) = Handle::try_current() else { return };
         let is_due = task
             .as_ref()
             .is_none_or(|(task, start)| task.is_finished() && start.elapsed() >= RETRY_INTERVAL);
@@ -66,12 +69,22 @@ impl Listener {
             let (pool, schema, changes) = (Arc::clone(pool), schema.to_owned(), changes.clone());
             let state = Arc::clone(&self.state);
             let listen = async move {
+                // Also if the runtime ends.
+                let _stops = StopsWorking(&state);
                 // Without notifications, changes are found by looking for them, which has the same errors.
                 drop(listen(&pool, &schema, changes, &state).await);
-                state.is_working.store(false, Ordering::Relaxed);
             };
-            *task = Some((tokio::spawn(listen), Instant::now()));
+            *task = Some((runtime.spawn(listen), Instant::now()));
         }
+    }
+}
+
+/// Records that notifications no longer arrive.
+struct StopsWorking<'a>(&'a ListenerState);
+
+impl Drop for StopsWorking<'_> {
+    fn drop(&mut self) {
+        self.0.is_working.store(false, Ordering::Relaxed);
     }
 }
 

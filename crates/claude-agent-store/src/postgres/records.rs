@@ -10,8 +10,8 @@ use claude_session_store::{EntryId, Epoch, SessionStore as _, StoreError, StoreF
 use tokio_postgres::types::{ToSql, Type};
 
 use super::PostgresStore;
-use super::errors::corrupt;
-use super::requests::{column, only, valid};
+use super::errors::{self, corrupt};
+use super::requests::{MAX_APPEND, column, only, valid};
 use crate::records;
 use crate::sql::{from_sql, to_sql};
 
@@ -29,10 +29,7 @@ pub(super) struct Statements {
     list_open_in: String,
     list_open: String,
     list_due: String,
-    delete_of: String,
-    delete_open_of: String,
-    delete_closed: String,
-    delete_in: String,
+    delete: String,
 }
 
 impl Statements {
@@ -53,10 +50,7 @@ impl Statements {
             list_open_in: list(schema, "r.scope = $4 AND r.is_open"),
             list_open: list(schema, "r.is_open"),
             list_due: list(schema, &format!("r.is_open AND r.due_at_ms <= {NOW}")),
-            delete_of: delete(schema, "r.owner = $4"),
-            delete_open_of: delete(schema, "r.owner = $4 AND r.is_open"),
-            delete_closed: delete(schema, "r.created_ms < $4 AND NOT r.is_open"),
-            delete_in: delete(schema, "$4::bigint = 0"),
+            delete: format!("SELECT {schema}.delete_records($1, $2, $3, $4, $5, $6, $7)"),
         }
     }
 }
@@ -80,22 +74,6 @@ fn list(schema: &str, condition: &str) -> String {
     )
 }
 
-/// Returns the statement that deletes at most `$2` records of a scope, of the kind `$3` or of all. The lock is acquired
-/// before the condition is checked for the last time, so that a record that another host has just changed is not deleted.
-fn delete(schema: &str, condition: &str) -> String {
-    format!(
-        "WITH selected AS MATERIALIZED (
-             SELECT r.sequence FROM {schema}.record r
-             WHERE r.scope = $1 AND ($3::text IS NULL OR r.kind = $3) AND {condition}
-             LIMIT $2 FOR UPDATE
-         ), deleted AS (
-             DELETE FROM {schema}.record r USING selected
-             WHERE r.sequence = selected.sequence RETURNING r.sequence
-         )
-         SELECT count(*) FROM deleted"
-    )
-}
-
 /// Changes as arrays, in the order of their keys.
 #[derive(Default)]
 struct Columns<'a> {
@@ -110,9 +88,19 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn new(changes: &'a [RecordChange]) -> Self {
+    fn new(changes: &'a [RecordChange]) -> Result<Self, StoreError> {
+        let bytes: usize = changes.iter().map(|change| change.body.len()).sum();
+        if bytes > MAX_APPEND {
+            return Err(errors::too_large("a write of records", bytes, MAX_APPEND));
+        }
         let mut sorted: Vec<&RecordChange> = changes.iter().collect();
-        sorted.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        // As the server sorts them: kinds by their names.
+        let name = |key: &RecordKey| key.kind().as_str();
+        sorted.sort_unstable_by(
+            |RecordChange { key: one, .. }, RecordChange { key: other, .. }| {
+                (one.scope(), name(one), one.id()).cmp(&(other.scope(), name(other), other.id()))
+            },
+        );
         let mut columns = Self::default();
         for change in sorted {
             columns.scopes.push(change.key.scope());
@@ -124,14 +112,14 @@ impl<'a> Columns<'a> {
             columns.due_at_ms.push(change.due_at_ms.map(to_sql));
             columns.bodies.push(change.body.as_bytes());
         }
-        columns
+        Ok(columns)
     }
 }
 
 impl PostgresStore {
     async fn write(&self, write: RecordWrite<'_>) -> Result<bool, StoreError> {
         write.check()?;
-        let columns = Columns::new(write.changes);
+        let columns = Columns::new(write.changes)?;
         let pool = &self.shared.pool;
         let (scope, owner) =
             write.fence.map_or(("", ""), |(owner, _)| (owner.scope(), owner.owner()));
@@ -153,14 +141,16 @@ impl PostgresStore {
         ];
         let rows = pool.query(&self.shared.records.write, &parameters).await?;
         let row = only(&rows)?;
-        if let (Some((owner, epoch)), Some(current)) = (write.fence, column::<Option<i64>>(row, 0)?)
+        let is_written = column(row, 1)?;
+        if let (Some((owner, epoch)), Some(current), false) =
+            (write.fence, column::<Option<i64>>(row, 0)?, is_written)
         {
             let current = Epoch::new(valid(from_sql(current))?);
             if current != epoch {
                 return Err(StoreError::records_superseded(owner, epoch, current));
             }
         }
-        column(row, 1)
+        Ok(is_written)
     }
 
     async fn list(&self, list: RecordList<'_>) -> Result<RecordPage, StoreError> {
@@ -223,30 +213,28 @@ impl PostgresStore {
         kind: Option<RecordKind>,
         limit: usize,
     ) -> Result<u64, StoreError> {
-        let statements = &self.shared.records;
         let (limit, kind) = (to_sql(limit.max(1) as u64), kind.map(RecordKind::as_str));
-        let (owner, number);
-        let (statement, scope, key): (_, _, Parameter<'_>) = match selection {
-            RecordSelection::Of(of) => {
-                owner = of.owner();
-                (&statements.delete_of, of.scope(), (&owner, Type::TEXT))
-            }
-            RecordSelection::OpenOf(of) => {
-                owner = of.owner();
-                (&statements.delete_open_of, of.scope(), (&owner, Type::TEXT))
+        let (scope, owner, before_ms, is_open) = match selection {
+            RecordSelection::Of(owner) => (owner.scope(), Some(owner.owner()), None, None),
+            RecordSelection::OpenOf(owner) => {
+                (owner.scope(), Some(owner.owner()), None, Some(true))
             }
             RecordSelection::ClosedBefore { scope, time_ms } => {
-                number = to_sql(time_ms);
-                (&statements.delete_closed, scope, (&number, Type::INT8))
+                (scope, None, Some(to_sql(time_ms)), Some(false))
             }
-            RecordSelection::In(scope) => {
-                number = 0;
-                (&statements.delete_in, scope, (&number, Type::INT8))
-            }
+            RecordSelection::In(scope) => (scope, None, None, None),
         };
-        let parameters: [Parameter<'_>; 4] =
-            [(&scope, Type::TEXT), (&limit, Type::INT8), (&kind, Type::TEXT), key];
-        let rows = self.shared.pool.query(statement, &parameters).await?;
+        let pool = &self.shared.pool;
+        let parameters: [Parameter<'_>; 7] = [
+            (&scope, Type::TEXT),
+            (&kind, Type::TEXT),
+            (&owner, Type::TEXT),
+            (&before_ms, Type::INT8),
+            (&is_open, Type::BOOL),
+            (&limit, Type::INT8),
+            (&pool.lock_timeout(), Type::TEXT),
+        ];
+        let rows = pool.query(&self.shared.records.delete, &parameters).await?;
         valid(from_sql(column(only(&rows)?, 0)?))
     }
 }
@@ -293,10 +281,11 @@ impl RecordStore for PostgresStore {
                         changes.changed(|changed| changed == key).await;
                     }
                 }
-                RecordWatch::Scope(scope) => {
-                    changes.changed(|changed| changed.scope() == scope).await;
+                RecordWatch::Scope { scope, kind } => {
+                    let is_in = |key: &RecordKey| key.scope() == scope && key.kind() == kind;
+                    changes.changed(is_in).await;
                 }
-                RecordWatch::Any => changes.changed(|_| true).await,
+                RecordWatch::Kind(kind) => changes.changed(|key| key.kind() == kind).await,
             }
             Ok(())
         })
@@ -324,4 +313,21 @@ impl RecordStore for PostgresStore {
 pub(super) fn key_of(payload: &str) -> Option<RecordKey> {
     let [scope, kind, id]: [String; 3] = serde_json::from_str(payload).ok()?;
     RecordKey::new(&scope, RecordKind::parse(&kind)?, &id).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_from_notifications() {
+        for (scope, id) in [("", "x"), ("t", "a\"b"), ("\u{1}\\", "é \u{202e}")] {
+            let payload = serde_json::to_string(&[scope, "tool_call", id]).unwrap();
+            let key = RecordKey::new(scope, RecordKind::ToolCall, id).unwrap();
+            assert_eq!(key_of(&payload), Some(key), "{payload}");
+        }
+        for other in ["", "00000001-0000-4000-8000-000000000000", r#"["s","unknown","x"]"#, "[]"] {
+            assert_eq!(key_of(other), None, "{other}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::sql::{
 };
 
 /// The longest append, in bytes of text. PostgreSQL accepts messages of up to 1 GB.
-const MAX_APPEND: usize = 500_000_000;
+pub(super) const MAX_APPEND: usize = 500_000_000;
 
 /// The maximum number of entries of one statement. A page with more is read with several.
 const CHUNK: usize = 1_000;
@@ -159,7 +159,7 @@ impl<'a> Batch<'a> {
     fn new(entries: &'a [NewEntry]) -> Result<Self, StoreError> {
         let bytes: usize = entries.iter().map(|entry| entry.text().len()).sum();
         if bytes > MAX_APPEND {
-            return Err(errors::too_large(bytes, MAX_APPEND));
+            return Err(errors::too_large("an append", bytes, MAX_APPEND));
         }
         let mut batch = Self::default();
         let mut subpaths: HashMap<&str, i32> = HashMap::new();

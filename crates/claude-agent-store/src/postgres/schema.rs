@@ -51,9 +51,10 @@ fn migration(schema: &str) -> String {
     let version_3 = include_str!("schema_3.sql").replace("__schema__", schema);
     let version_2 = include_str!("schema_2.sql").replace("__schema__", schema);
     format!(
-        "DO $migration$ BEGIN
+        "DO $migration$ DECLARE v_is_new boolean; BEGIN
              PERFORM pg_advisory_xact_lock({LOCK}, hashtext('{schema}'));
-             IF to_regclass('{schema}.claude_agent_store') IS NULL THEN
+             v_is_new := to_regclass('{schema}.claude_agent_store') IS NULL;
+             IF v_is_new THEN
                  -- `IF NOT EXISTS` would require the privilege to create schemas, also if this one exists.
                  IF to_regnamespace('{schema}') IS NULL THEN CREATE SCHEMA {schema}; END IF;
                  {version_1}

@@ -2,6 +2,14 @@
 -- run inside a `DO` block. A host of an earlier version that is connected goes on with transcripts, and its requests for
 -- approvals fail: two copies could both be used.
 
+-- Hosts of an earlier version go on writing until here, in this order of locks. The statements after this one see all that
+-- they have committed, if each sees what is committed when it begins.
+LOCK TABLE __schema__.approval_owner, __schema__.approval IN ACCESS EXCLUSIVE MODE;
+IF NOT v_is_new AND current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION USING ERRCODE = '0A000',
+        MESSAGE = 'the update of the schema needs default_transaction_isolation = read committed';
+END IF;
+
 CREATE TABLE __schema__.record_owner (
     -- Keys are compared byte for byte.
     scope text COLLATE "C" NOT NULL,
@@ -51,7 +59,7 @@ END
 $function$;
 
 -- Writes all records or none. Each replaces the one with the version in `p_replaces`, or is new. Returns the epoch of the
--- owner if `p_epoch` is not NULL, and whether the records were written. The records are sorted by their keys: two writes
+-- owner if `p_epoch` is not NULL and the records were not written before, and whether they are written. The records are sorted by their keys: two writes
 -- that lock them in different orders would wait for each other.
 CREATE FUNCTION __schema__.write_records(
     p_scope text, p_owner text, p_epoch bigint, p_scopes text[], p_kinds text[], p_ids text[],
@@ -64,7 +72,16 @@ DECLARE
     v_count integer := coalesce(array_length(p_ids, 1), 0);
 BEGIN
     PERFORM __schema__.begin_write(p_lock_timeout);
-    o_is_written := false;
+    -- The store repeats a request whose connection was lost: its first try may have been committed. One record tells, as
+    -- all were written together; another host may have changed the others since.
+    o_is_written := EXISTS (
+        SELECT FROM unnest(p_scopes, p_kinds, p_ids) AS c (scope, kind, id)
+        JOIN __schema__.record r ON r.scope = c.scope AND r.kind = c.kind AND r.id = c.id
+        WHERE r.request = p_request
+    );
+    IF o_is_written THEN
+        RETURN;
+    END IF;
     -- The lock of this row fences: claims wait until the commit.
     WHILE p_epoch IS NOT NULL LOOP
         SELECT o.epoch INTO o_epoch FROM __schema__.record_owner o
@@ -114,11 +131,34 @@ BEGIN
     EXCEPTION WHEN SQLSTATE 'CA001' THEN
         NULL;
     END;
-    -- The store repeats a request whose connection was lost: its first try may have been committed.
-    SELECT count(*) = v_count INTO o_is_written
-    FROM unnest(p_scopes, p_kinds, p_ids) AS c (scope, kind, id)
-    JOIN __schema__.record r ON r.scope = c.scope AND r.kind = c.kind AND r.id = c.id
-    WHERE r.request = p_request;
+END
+$function$;
+
+-- Deletes at most `p_limit` records of a scope, of one kind or of all: those of an owner, or that were created before a time,
+-- if these are not NULL, and that are open or not. Returns their number. The locks are acquired in the order of the keys, as
+-- by writes, and before the condition is checked for the last time: a record that another host has just changed is kept.
+CREATE FUNCTION __schema__.delete_records(
+    p_scope text, p_kind text, p_owner text, p_before_ms bigint, p_is_open boolean,
+    p_limit bigint, p_lock_timeout text
+) RETURNS bigint
+LANGUAGE plpgsql AS $function$
+DECLARE
+    v_count bigint;
+BEGIN
+    PERFORM __schema__.begin_write(p_lock_timeout);
+    WITH selected AS MATERIALIZED (
+        SELECT r.sequence FROM __schema__.record r
+        WHERE r.scope = p_scope AND (p_kind IS NULL OR r.kind = p_kind)
+            AND (p_owner IS NULL OR r.owner = p_owner)
+            AND (p_before_ms IS NULL OR r.created_ms < p_before_ms)
+            AND (p_is_open IS NULL OR r.is_open = p_is_open)
+        ORDER BY r.scope, r.kind, r.id LIMIT p_limit FOR UPDATE
+    ), deleted AS (
+        DELETE FROM __schema__.record r USING selected
+        WHERE r.sequence = selected.sequence RETURNING r.sequence
+    )
+    SELECT count(*) INTO v_count FROM deleted;
+    RETURN v_count;
 END
 $function$;
 
@@ -129,6 +169,7 @@ INSERT INTO __schema__.record (
 ) SELECT scope, 'approval', id, session, version, is_open, requested_at_ms, request,
     convert_to(body, 'UTF8')
     FROM __schema__.approval ORDER BY requested_at_ms, id;
+-- Their due times are in their texts, and become known to the store with their next changes.
 DROP FUNCTION __schema__.claim_approvals;
 DROP FUNCTION __schema__.write_approval;
 DROP TABLE __schema__.approval;

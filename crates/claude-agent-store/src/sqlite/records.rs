@@ -52,10 +52,11 @@ impl RecordStore for SqliteStore {
                         changes.changed(|changed| changed == key).await;
                     }
                 }
-                RecordWatch::Scope(scope) => {
-                    changes.changed(|changed| changed.scope() == scope).await;
+                RecordWatch::Scope { scope, kind } => {
+                    let is_in = |key: &RecordKey| key.scope() == scope && key.kind() == kind;
+                    changes.changed(is_in).await;
                 }
-                RecordWatch::Any => changes.changed(|_| true).await,
+                RecordWatch::Kind(kind) => changes.changed(|key| key.kind() == kind).await,
             }
             Ok(())
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use claude_agent_kit::approval::{Approval, Approvals, Decision};
 use claude_agent_kit::store::{
-    Append, Epoch, RecordFilter, RecordStore, SessionStore, StoreErrorKind,
+    Append, Epoch, RecordFilter, RecordKind, RecordStore, RecordWatch, SessionStore, StoreErrorKind,
 };
 use claude_agent_store::PostgresStore;
 use claude_session_store::conformance;
@@ -23,6 +23,12 @@ pub(crate) fn trials() -> Vec<Trial> {
             "host_of_version_2_does_not_see_a_second_copy_of_approvals",
             host_of_version_2_does_not_see_a_second_copy_of_approvals,
         ),
+        trial(
+            "update_of_the_schema_waits_for_a_write_in_flight",
+            update_of_the_schema_waits_for_a_write_in_flight,
+        ),
+        trial("change_of_another_host_ends_a_watch", change_of_another_host_ends_a_watch),
+        trial("watch_outside_of_a_runtime_is_no_panic", watch_outside_of_a_runtime_is_no_panic),
         trial("takeover_waits_for_a_write_in_flight", takeover_waits_for_a_write_in_flight),
         trial("repeated_write_is_recognized", repeated_write_is_recognized),
         trial("decision_of_another_host_is_notified", decision_of_another_host_is_notified),
@@ -153,6 +159,76 @@ async fn host_of_version_2_does_not_see_a_second_copy_of_approvals() {
         assert!(old.batch_execute(&statement).await.is_err(), "{statement}");
     }
     assert_eq!(list(&store, RecordFilter::Open).await.unwrap().records.len(), 3);
+}
+
+/// A decision that a host of version 2 has consumed must not be usable again.
+async fn update_of_the_schema_waits_for_a_write_in_flight() {
+    let options = options();
+    let schema = schema(&options);
+    create_version_2(&schema).await;
+    let (old, other) = (connect().await, connect().await);
+    let approvals = approval(1);
+    let mut consumed = serde_json::to_value(&approvals).unwrap();
+    (consumed["status"], consumed["version"]) = ("finished".into(), 2.into());
+    let consume = format!(
+        "BEGIN; SELECT {schema}.write_approval('scope', '{}', '{}', 30, false, false, 2, 'late', '{consumed}', 1,
+             7, '60s')",
+        approvals.request.id, approvals.request.session_id
+    );
+    old.batch_execute(&consume).await.unwrap();
+    let opening = tokio::spawn(PostgresStore::open_with(options));
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity
+         WHERE wait_event_type = 'Lock' AND query LIKE '%{schema}.%'"
+    );
+    wait_for(&other, &waiting, |count| count == 1).await;
+    old.batch_execute("COMMIT").await.unwrap();
+    let store = opening.await.unwrap().unwrap();
+    let page = list(&store, RecordFilter::OpenIn("scope")).await.unwrap();
+    assert_eq!(page.records.len(), 2, "{page:?}");
+    let found = Approvals::new("scope", store).get(&approvals.request.id).await.unwrap().unwrap();
+    assert_eq!(found.version(), 2);
+}
+
+/// Without looking again: the server tells.
+async fn change_of_another_host_ends_a_watch() {
+    let options = options();
+    let [one, other] = [
+        PostgresStore::open_with(options.clone()).await.unwrap(),
+        PostgresStore::open_with(options).await.unwrap(),
+    ];
+    let key = Approval::record_key("scope", &approval(1).request.id).unwrap();
+    write(&other, &approval(1), None).await.unwrap();
+    // Starts to listen.
+    drop(one.records_changed(RecordWatch::Kind(RecordKind::Approval)));
+    let slow = Duration::from_secs(1);
+    let listens = async {
+        while one.poll_interval() < slow {
+            drop(one.records_changed(RecordWatch::Kind(RecordKind::Approval)));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), listens).await.unwrap();
+    let watches = [
+        RecordWatch::Record { key: &key, version: 1 },
+        RecordWatch::Scope { scope: "scope", kind: RecordKind::Approval },
+        RecordWatch::Kind(RecordKind::Approval),
+    ];
+    // Before the change, although they are polled after it.
+    let watches = watches.map(|watch| one.records_changed(watch));
+    Approvals::new("scope", other)
+        .decide(&approval(1).request.id, Decision::allow("ana@example.com"))
+        .await
+        .unwrap();
+    for watch in watches {
+        tokio::time::timeout(Duration::from_secs(30), watch).await.unwrap().unwrap();
+    }
+}
+
+async fn watch_outside_of_a_runtime_is_no_panic() {
+    let approvals = Approvals::new("scope", open().await);
+    let watch = std::thread::scope(|scope| scope.spawn(|| drop(approvals.watch())).join());
+    assert!(watch.is_ok());
 }
 
 /// Returns the statement that inserts an approval of the first owner.

@@ -27,7 +27,10 @@ impl Approval {
         change.replaces = self.version.checked_sub(1).filter(|replaced| *replaced > 0);
         change.is_open = self.status.is_open();
         change.due_at_ms = match self.status {
-            ApprovalStatus::Pending | ApprovalStatus::Decided => request.expires_at_ms,
+            ApprovalStatus::Pending | ApprovalStatus::Decided => {
+                // A time that no store accepts is never reached.
+                request.expires_at_ms.filter(|due| i64::try_from(*due).is_ok())
+            }
             ApprovalStatus::Started
             | ApprovalStatus::Finished
             | ApprovalStatus::OutcomeUnknown

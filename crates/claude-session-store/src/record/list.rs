@@ -187,7 +187,7 @@ impl UnreadableRecord {
     }
 }
 
-/// What to wait for, for [`RecordStore::records_changed`](super::RecordStore::records_changed).
+/// What to wait for: changes by writes; deletions need not end a wait. For [`RecordStore::records_changed`](super::RecordStore::records_changed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a store must support every variant")]
 pub enum RecordWatch<'a> {
@@ -198,10 +198,15 @@ pub enum RecordWatch<'a> {
         /// The version that is known.
         version: u64,
     },
-    /// A change of any record of a scope after the call.
-    Scope(&'a str),
-    /// A change of any record after the call.
-    Any,
+    /// A change of any record of a kind in a scope after the call.
+    Scope {
+        /// The scope.
+        scope: &'a str,
+        /// The kind.
+        kind: RecordKind,
+    },
+    /// A change of any record of a kind after the call.
+    Kind(RecordKind),
 }
 
 /// Which records to delete, for [`RecordStore::delete_records`](super::RecordStore::delete_records).

@@ -78,7 +78,7 @@ pub trait RecordStore: Send + Sync + 'static {
     }
 
     /// Returns where the store keeps its records, for errors: a path or a server, such as `SQLite "/srv/sessions.db"`,
-    /// without credentials. The default implementation returns `None`, and errors say "the approval store".
+    /// without credentials. Default: `None`.
     fn records_location(&self) -> Option<String> {
         None
     }

@@ -22,7 +22,7 @@ pub struct RecordChange {
     /// Whether the record is open: something is still to be done about it.
     pub is_open: bool,
     /// The time at which something is to be done about it, in milliseconds since the Unix epoch, on the clock of the
-    /// store.
+    /// store; at most `i64::MAX`.
     pub due_at_ms: Option<u64>,
     /// The new text.
     pub body: Arc<str>,
@@ -88,6 +88,11 @@ pub struct RecordWrite<'a> {
     pub fence: Option<(&'a OwnerKey, Epoch)>,
 }
 
+/// Whether the due time does not fit into the numbers of databases.
+fn has_no_time(change: &RecordChange) -> bool {
+    change.due_at_ms.is_some_and(|due| i64::try_from(due).is_err())
+}
+
 impl<'a> RecordWrite<'a> {
     /// Writes changes from any host.
     pub fn new(changes: &'a [RecordChange]) -> Self {
@@ -103,12 +108,18 @@ impl<'a> RecordWrite<'a> {
     /// Checks what every store rejects.
     ///
     /// # Errors
-    /// Fails if there are more than 1,000 changes, or two of one record.
+    /// Fails if there are more than 1,000 changes, two of one record, or a due time that databases cannot store.
     pub fn check(&self) -> Result<(), StoreError> {
         let count = self.changes.len();
         if count > MAX_CHANGES {
             return Err(StoreError::rejected(format!(
                 "a write of {count} records exceeds the limit of {MAX_CHANGES}"
+            )));
+        }
+        if let Some(change) = self.changes.iter().find(|change| has_no_time(change)) {
+            return Err(StoreError::rejected(format!(
+                "the due time of {} is too late",
+                change.key
             )));
         }
         let mut keys: Vec<&RecordKey> = self.changes.iter().map(|change| &change.key).collect();

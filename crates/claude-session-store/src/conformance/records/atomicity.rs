@@ -56,6 +56,9 @@ pub(super) async fn invalid_writes_are_rejected(fixture: Fixture) -> Outcome {
     let twice = [pending(1), update_of(&pending(1), Some(1), "again")];
     let written = fixture.write(&twice).await;
     expect_error("a write with one record twice", written, StoreErrorKind::Rejected)?;
+    let late = [pending(1).due_at_ms(Some(u64::MAX))];
+    let written = fixture.write(&late).await;
+    expect_error("a due time that is too late", written, StoreErrorKind::Rejected)?;
     let many: Vec<RecordChange> = (0..1_001).map(pending).collect();
     let written = fixture.write(&many).await;
     expect_error("a write of too many records", written, StoreErrorKind::Rejected)?;

@@ -14,6 +14,7 @@ pub(super) async fn record_is_returned_as_it_was_stored(fixture: Fixture) -> Out
         record(2, 1, body).open(),
         record(3, 2, "").open().due_at_ms(Some(0)),
         record(4, 2, body).due_at_ms(Some(1 << 53)),
+        record(5, 2, body).due_at_ms(Some(i64::MAX.unsigned_abs())),
     ]
     .into_iter()
     .enumerate()

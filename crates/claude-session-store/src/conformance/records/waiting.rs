@@ -6,7 +6,7 @@ use crate::record::{Record, RecordChange, RecordFilter, RecordWatch};
 use tokio::task::JoinSet;
 
 use super::fixture::{
-    Failure, Fixture, Outcome, SCOPE, changed, expect, key, pending, record, wait,
+    Failure, Fixture, KIND, Outcome, SCOPE, changed, expect, key, pending, record, wait,
 };
 
 /// A wait that takes longer does not end. Far more than a store needs that is asked again and again.
@@ -62,8 +62,8 @@ pub(super) async fn dropped_wait_has_no_effect(fixture: Fixture) -> Outcome {
     let key = key(1);
     for host in 0..100 {
         let watch = match host % 3 {
-            0 => RecordWatch::Any,
-            1 => RecordWatch::Scope(SCOPE),
+            0 => RecordWatch::Kind(KIND),
+            1 => RecordWatch::Scope { scope: SCOPE, kind: KIND },
             _ => RecordWatch::Record { key: &key, version: 1 },
         };
         let wait = fixture.host(host).records_changed(watch);
@@ -98,7 +98,11 @@ pub(super) async fn watcher_of_a_scope_misses_no_change(fixture: Fixture) -> Out
 
 /// Waits until a record is open.
 async fn opened(fixture: &Fixture, number: u32) -> Outcome {
-    let watch = if number.is_multiple_of(3) { RecordWatch::Any } else { RecordWatch::Scope(SCOPE) };
+    let watch = if number.is_multiple_of(3) {
+        RecordWatch::Kind(KIND)
+    } else {
+        RecordWatch::Scope { scope: SCOPE, kind: KIND }
+    };
     let key = key(number);
     loop {
         // Begins before the list is read, so that a change after that wakes it.
