@@ -25,6 +25,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("the turn ended", "a log event"),
     ("the store failed:", "a log event"),
     ("the approval store failed:", "a log event"),
+    ("in the store is ignored:", "a log event"),
     ("the approval policy failed:", "a log event"),
     ("the session ended with an error:", "a log event"),
     ("the store failed, trying again:", "a log event"),

@@ -50,7 +50,7 @@ const MAX_FAILURES: usize = 100;
 /// A session is deleted as a whole, with its subagents, if the last entry of its main transcript was stored longer ago
 /// than the age. A session that gets an entry meanwhile is kept: stores compare the time and delete in one step. A host
 /// that has an old session open without having stored anything is fenced: its next entry fails with
-/// [`Superseded`](StoreErrorKind::Superseded). Sessions whose main transcript has no entries are not listed by stores and
+/// [`Superseded`](crate::store::StoreErrorKind::Superseded). Sessions whose main transcript has no entries are not listed by stores and
 /// not deleted. As after [`SessionStore::delete`], the epoch of the session stays. Files on the disks of hosts are
 /// not deleted.
 ///
