@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn a_relative_config_directory_is_below_the_working_directory_of_the_run() {
-        let chosen = settings(Some("/work"), &[("CLAUDE_CONFIG_DIR", "config")]);
-        assert_eq!(resolved(&chosen, &[]), Some("/work/config".into()));
-        let home = settings(Some("/work"), &[(HOME_VARIABLE, "home")]);
-        assert_eq!(resolved(&home, &[]), Some("/work/home/.claude".into()));
+        let chosen = settings(Some("/srv"), &[("CLAUDE_CONFIG_DIR", "config")]);
+        assert_eq!(resolved(&chosen, &[]), Some("/srv/config".into()));
+        let home = settings(Some("/srv"), &[(HOME_VARIABLE, "home")]);
+        assert_eq!(resolved(&home, &[]), Some("/srv/home/.claude".into()));
     }
 
     #[test]
@@ -126,10 +126,10 @@ mod tests {
             let env =
                 [(HOME_VARIABLE, "/h"), ("CLAUDE_CONFIG_DIR", config), (FOLDER_VARIABLE, folder)];
             let config = ConfigDir::of_run(&settings(None, &env)).unwrap();
-            config.folder_name(Path::new("/work/none"))
+            config.folder_name(Path::new("/srv/none"))
         };
-        assert_eq!(name("", "tenant"), "-work-none");
+        assert_eq!(name("", "tenant"), "-srv-none");
         assert_eq!(name("/c", "tenant"), "tenant");
-        assert_eq!(name("/c", "../x"), "-work-none");
+        assert_eq!(name("/c", "../x"), "-srv-none");
     }
 }

@@ -118,9 +118,9 @@ pub(super) fn ids(page: &SessionPage) -> Vec<SessionId> {
 
 #[test]
 fn a_relative_config_directory_is_that_of_the_run() {
-    let options = Options::new().env("CLAUDE_CONFIG_DIR", "config").cwd("/work");
+    let options = Options::new().env("CLAUDE_CONFIG_DIR", "config").cwd("/srv");
     let history = History::from_options(&options).unwrap();
-    assert_eq!(history.config_dir(), Some(Path::new("/work/config")));
+    assert_eq!(history.config_dir(), Some(Path::new("/srv/config")));
 }
 
 #[test]
