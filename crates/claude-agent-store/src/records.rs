@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use claude_session_store::record::{Record, RecordKey, RecordList, RecordPage, UnreadableRecord};
+use claude_session_store::record::{
+    Record, RecordKey, RecordList, RecordPage, RecordWatch, UnreadableRecord,
+};
 use claude_session_store::{Sequence, StoreError};
 use tokio::sync::broadcast;
 
@@ -81,8 +83,15 @@ impl Changes {
 pub(crate) struct Subscription(broadcast::Receiver<Arc<RecordKey>>);
 
 impl Subscription {
-    /// Waits until a record has changed that is waited for, or may have.
-    pub(crate) async fn changed(mut self, is_awaited: impl Fn(&RecordKey) -> bool) {
+    /// Waits until a watched record has changed, or may have.
+    pub(crate) async fn changed(mut self, watch: RecordWatch<'_>) {
+        let is_awaited = |changed: &RecordKey| match watch {
+            RecordWatch::Record { key, .. } => changed == key,
+            RecordWatch::Scope { scope, kind } => {
+                changed.scope() == scope && changed.kind() == kind
+            }
+            RecordWatch::Kind(kind) => changed.kind() == kind,
+        };
         // An error means that changes were missed.
         while self.0.recv().await.is_ok_and(|changed| !is_awaited(&changed)) {}
     }

@@ -484,8 +484,7 @@ fn a_config_directory_that_was_not_chosen_gets_the_transcript_in_place() {
 
 #[test]
 fn a_relative_config_directory_is_below_the_working_directory() {
-    run(async {
-        let harness = Harness::real(script(), real()).await.unwrap();
+    on_both(script, async |harness| {
         let store = Arc::new(MemoryStore::new());
         let machine = Machine::new(&harness, "a");
         let options = |conversation| {

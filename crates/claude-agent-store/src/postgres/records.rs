@@ -275,18 +275,12 @@ impl RecordStore for PostgresStore {
         let changes = shared.changes.subscribe();
         shared.listener.start(&shared.pool, &shared.schema, &shared.changes);
         Box::pin(async move {
-            match watch {
-                RecordWatch::Record { key, version } => {
-                    if self.version(key).await?.unwrap_or_default() == version {
-                        changes.changed(|changed| changed == key).await;
-                    }
-                }
-                RecordWatch::Scope { scope, kind } => {
-                    let is_in = |key: &RecordKey| key.scope() == scope && key.kind() == kind;
-                    changes.changed(is_in).await;
-                }
-                RecordWatch::Kind(kind) => changes.changed(|key| key.kind() == kind).await,
+            if let RecordWatch::Record { key, version } = watch
+                && self.version(key).await?.unwrap_or_default() != version
+            {
+                return Ok(());
             }
+            changes.changed(watch).await;
             Ok(())
         })
     }

@@ -44,20 +44,14 @@ impl RecordStore for SqliteStore {
         // Now, so that a change before the first poll ends the wait.
         let changes = self.changes.subscribe();
         Box::pin(async move {
-            match watch {
-                RecordWatch::Record { key, version } => {
-                    let wanted = key.clone();
-                    let read = move |connection: &Connection| self::version(connection, &wanted);
-                    if self.jobs.read(read).await?.unwrap_or_default() == version {
-                        changes.changed(|changed| changed == key).await;
-                    }
+            if let RecordWatch::Record { key, version } = watch {
+                let wanted = key.clone();
+                let read = move |connection: &Connection| self::version(connection, &wanted);
+                if self.jobs.read(read).await?.unwrap_or_default() != version {
+                    return Ok(());
                 }
-                RecordWatch::Scope { scope, kind } => {
-                    let is_in = |key: &RecordKey| key.scope() == scope && key.kind() == kind;
-                    changes.changed(is_in).await;
-                }
-                RecordWatch::Kind(kind) => changes.changed(|key| key.kind() == kind).await,
             }
+            changes.changed(watch).await;
             Ok(())
         })
     }

@@ -39,7 +39,7 @@ impl Settings {
         let own = launch.cwd.join(".claude");
         let user = launch
             .var("CLAUDE_CONFIG_DIR")
-            .map(|directory| PathBuf::from(directory).join("settings.json"));
+            .map(|directory| launch.cwd.join(directory).join("settings.json"));
         let mut files = Vec::new();
         if let Some(path) = user.filter(|_| wanted("user")) {
             files.push(SettingsFile { source: "user_settings", path });

@@ -22,14 +22,15 @@ pub(super) fn resume(engine: &Engine) -> Result<(), String> {
     let id = match (&engine.launch.resume, engine.launch.continues) {
         (Some(id), _) => id.clone(),
         // Without an earlier session, `--continue` starts a new one.
-        (None, true) => match latest_session(&engine.project_directory()) {
+        (None, true) => match latest_session(&engine.on_disk(&engine.project_directory())) {
             Some(id) => id,
             None => return Ok(()),
         },
         (None, false) => return Ok(()),
     };
     let not_found = || format!("No conversation found with session ID: {id}");
-    let file = fs::read_to_string(engine.transcript_path(&id)).map_err(|_| not_found())?;
+    let file = fs::read_to_string(engine.on_disk(&engine.transcript_path(&id)))
+        .map_err(|_| not_found())?;
     let lines = file.lines().filter_map(|line| serde_json::from_str(line).ok());
     let entries: Vec<Value> = lines.collect();
     // A CLI that is killed during its start leaves a transcript without messages.
@@ -67,7 +68,7 @@ fn answered_messages(entries: &[Value]) -> BTreeSet<String> {
     messages.map(|entry| text(&entry["uuid"]).to_owned()).collect()
 }
 
-fn latest_session(directory: &str) -> Option<String> {
+fn latest_session(directory: &Path) -> Option<String> {
     let files = fs::read_dir(directory).ok()?.flatten();
     let newest = files
         .filter(|file| file.path().extension().is_some_and(|extension| extension == "jsonl"))
@@ -117,6 +118,12 @@ impl Engine {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         let is_valid = (1..=64).contains(&name.len()) && name.chars().all(is_plain);
         is_valid.then(|| name.to_owned())
+    }
+
+    /// Returns where a path is that the CLI reports: those below a relative config directory are relative to the working
+    /// directory.
+    fn on_disk(&self, path: &str) -> PathBuf {
+        self.launch.cwd.join(path)
     }
 
     pub(super) fn transcript_path(&self, session: &str) -> String {
@@ -170,7 +177,7 @@ impl Engine {
         lock(&self.state().conversation).last_uuid = parent;
         if kept {
             // If writing fails, the session cannot be resumed, but it continues.
-            drop(append(Path::new(&self.transcript_path(&session)), &lines));
+            drop(append(&self.on_disk(&self.transcript_path(&session)), &lines));
         }
         self.emit_mirror(&session, &array(&lines)).await;
     }
@@ -194,10 +201,10 @@ impl Engine {
         let session = self.session_id();
         let duration = self.started.elapsed().as_millis();
         let entry = self.state().usage.cost_state(&session, duration);
-        let path = self.transcript_path(&session);
-        if self.launch.var("CLAUDE_CONFIG_DIR").is_some() && Path::new(&path).exists() {
+        let path = self.on_disk(&self.transcript_path(&session));
+        if self.launch.var("CLAUDE_CONFIG_DIR").is_some() && path.exists() {
             // If writing fails, the totals are lost, but the session continues.
-            drop(append(Path::new(&path), std::slice::from_ref(&entry)));
+            drop(append(&path, std::slice::from_ref(&entry)));
         }
         self.emit_mirror(&session, &array([entry])).await;
     }

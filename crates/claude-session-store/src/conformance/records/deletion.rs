@@ -64,8 +64,8 @@ pub(super) async fn records_of_one_owner_are_deleted(fixture: Fixture) -> Outcom
         async |host, selection, kind| fixture.host(host).delete_records(selection, kind, 100).await;
     expect("the open records", &delete(0, open, None).await?, &2)?;
     expect("the others of the owner", &delete(1, all, Some(KIND)).await?, &2)?;
-    expect("those of a repetition", &delete(1, all, Some(KIND)).await?, &0)?;
-    expect("those of another kind", &delete(0, all, None).await?, &1)?;
+    expect("a repeated deletion", &delete(1, all, Some(KIND)).await?, &0)?;
+    expect("the records of another kind", &delete(0, all, None).await?, &1)?;
     let left = fixture.list(RecordFilter::In(SCOPE), 100).await?;
     expect("the records of other owners", &numbers(&left), &[4, 5])?;
     let next = fixture.claim(1).await?;
